@@ -1,0 +1,46 @@
+"""codevae: multimodal variational autoencoders for data in which modalities are missing.
+
+A table of contents: importing it imports nothing else, names are found when they are asked for.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Batch": "codevae.batch",
+    "CoDE": "codevae.consensus",
+    "PoE": "codevae.consensus",
+    "Modality": "codevae.modality",
+    "CoDEVAE": "codevae.methods",
+    "VAE": "codevae.methods",
+    "MultimodalVAE": "codevae.model",
+    "fit": "codevae.training",
+    "load": "codevae.training",
+    "resume": "codevae.training",
+}
+_MODULES = ("data", "likelihoods", "metrics", "networks", "report")
+
+__all__ = sorted([*_HOME, *_MODULES])  # pyright: ignore[reportUnsupportedDunderAll]
+
+if TYPE_CHECKING:
+    from codevae import data, likelihoods, metrics, networks, report
+    from codevae.batch import Batch
+    from codevae.consensus import CoDE, PoE
+    from codevae.methods import VAE, CoDEVAE
+    from codevae.modality import Modality
+    from codevae.model import MultimodalVAE
+    from codevae.training import fit, load, resume
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    if name in _MODULES:
+        return importlib.import_module(f"codevae.{name}")
+    raise AttributeError(f"codevae has no {name!r}; it has {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,19 @@
+"""What is said when the library is held wrong."""
+
+
+class InputError(ValueError):
+    """Something given to codevae does not fit: the message names it, says what was expected, what came, and how to mend it.
+
+    The command line turns it into one line and exit code 2; every other exception is a fault of ours.
+    """
+
+
+class Interrupted(KeyboardInterrupt):
+    """A run was asked to stop; it finished its step, wrote its state, and can be resumed."""
+
+
+def listed(names, most: int = 8) -> str:
+    """Names for a message: quoted, separated, and cut when there are many."""
+    names = [str(name) for name in names]
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown + (f", … ({len(names)} in all)" if len(names) > most else "") if names else "none"

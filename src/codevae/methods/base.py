@@ -1,0 +1,137 @@
+"""The frame of a method: what an expert is, how experts become posteriors, what is maximised.
+
+A method states six things, each with a default that most keep: `expert`, `posterior` (by `aggregate`), `prior`,
+`absent_private`, `bound`, and the hooks `at` and `after`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from codevae.axes import Bool, Float, Tensor
+from codevae.distributions import Joint, Laplace, Normal, Shared
+from codevae.errors import InputError, listed
+from codevae.priors import Prior, StandardNormal
+from codevae.record import Recorded
+from codevae.subsets import Plan
+
+
+@dataclass(frozen=True)
+class Experts:
+    """What every modality says on its own: q(z | x_m) as (M, B, D), and q(s_m | x_m) as (B, P) where it has private latents."""
+
+    shared: Normal | Laplace
+    private: dict[str, Normal | Laplace]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What is maximised, and the parts it is made of.
+
+    Arguments:
+        value: (B,) the bound of each data point, 0 for one that has nothing; its gradient may be an estimator's own.
+        bonus: what belongs to the batch rather than to a data point (the entropy of π).
+        reconstruction: (K, B, M) log p(x_m | z) of every trained subset, unweighted, averaged over the draws.
+        divergence: (K, B) KL of every trained subset, unweighted.
+        plan: which subsets were trained, and with what share.
+    """
+
+    value: Float[Tensor, "B"]
+    bonus: Float[Tensor, ""]
+    reconstruction: Float[Tensor, "K B M"]
+    divergence: Float[Tensor, "K B"]
+    plan: Plan
+
+    def loss(self, points: Tensor | None = None) -> Float[Tensor, ""]:
+        """−Σ value / (number of data points that have anything) − bonus: the one place where the sign turns."""
+        points = self.plan.points.sum() if points is None else points
+        return -self.value.sum() / points.clamp(min=1) - self.bonus
+
+
+class Method(Recorded, nn.Module):
+    """A multimodal VAE's inference and objective. The constructor stores arguments; `build` makes what is learned."""
+
+    consensus: nn.Module
+
+    def build(self, names: Sequence[str], latent_dim: int, private_dims: Mapping[str, int], sizes: Mapping[str, int]) -> "Method":
+        """Called once by the model, on its own copy of the method.
+
+        Arguments:
+            names: of the modalities.
+            latent_dim: D.
+            private_dims: P of each modality.
+            sizes: how many values each modality has.
+        """
+        self.names = list(names)
+        self.prior = self.make_prior().build(latent_dim)
+        self.private_priors = nn.ModuleDict({str(m): self.make_prior().build(private_dims[n]) for m, n in enumerate(names) if private_dims[n]})
+        return self
+
+    def make_prior(self) -> Prior:
+        """p(z); also p(s_m) of private latents."""
+        return StandardNormal()
+
+    def joint_prior(self) -> Joint:
+        """p(z) Π_m p(s_m), of (1, 1, ·)."""
+        private = {self.names[int(m)]: prior.distribution() for m, prior in self.private_priors.items()}
+        return Joint(self.prior.distribution(), private)
+
+    def expert(self, loc: Tensor, raw_scale: Tensor) -> Normal | Laplace:
+        """The encoder's raw numbers → an expert: a normal with log σ held between −7 and 7."""
+        return Normal(loc, raw_scale.clamp(-7.0, 7.0).exp())
+
+    def aggregate(self, experts: Normal | Laplace, mask: Bool[Tensor, "K B M"]) -> Shared:
+        """Experts (M, B, D) and subsets → q(z | x_k) of (K, B, D)."""
+        return self.consensus(experts, mask)
+
+    def posterior(self, experts: Experts, mask: Bool[Tensor, "K B M"], own: Bool[Tensor, "K B M"] | None = None) -> Joint:
+        """q(z | x_k) with the private latents: q(s_m | x_m) where `own` (default: the subset itself) holds m, else `absent_private`."""
+        own = mask if own is None else own
+        private: dict[str, Normal | Laplace] = {}
+        for name, q in experts.private.items():
+            held, absent = own[..., self.names.index(name)].unsqueeze(-1), self.absent_private(name)
+            private[name] = type(q)(torch.where(held, q.loc, absent.loc), torch.where(held, q.scale, absent.scale))
+        return Joint(self.aggregate(experts.shared, mask), private)
+
+    def absent_private(self, name: str) -> Normal | Laplace:
+        """The distribution of the private latents of a modality that is not given: p(s_m)."""
+        return self.private_priors[str(self.names.index(name))].distribution()
+
+    def bound(self, model: Any, batch: Any) -> Bound:
+        """The bound of a batch. `model` offers `encode(batch)` and `log_prob(batch, latent)`."""
+        raise NotImplementedError
+
+    def at(self, epoch: int) -> None:
+        """Called before an epoch: schedules."""
+
+    def after(self, model: Any, data: Any) -> None:
+        """Called after training: what is settled then."""
+
+
+def positive(method: str, **arguments: float) -> None:
+    """Refuse a setting that must be a number of at least 0."""
+    for name, value in arguments.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+            raise InputError(f"{method}({name}): expected a number of at least 0, got {value!r}.")
+
+
+def resolve_weights(weights: Any, names: Sequence[str], sizes: Mapping[str, int]) -> dict[str, float]:
+    """w_m as a dict: "by_size" (the largest modality's size over this one's), "by_root_size" (its square root), one number for
+    all, or given by name."""
+    if isinstance(weights, str) and weights in ("by_size", "by_root_size"):
+        ratio = {name: max(sizes.values()) / sizes[name] for name in names}
+        return {name: value if weights == "by_size" else value**0.5 for name, value in ratio.items()}
+    if isinstance(weights, Mapping):
+        if set(weights) != set(names):
+            raise InputError(f"modality_weights: expected a weight for each of {listed(names)}, got {listed(weights)}.")
+        resolved = {name: float(weights[name]) for name in names}
+    elif isinstance(weights, int | float) and not isinstance(weights, bool):
+        resolved = dict.fromkeys(names, float(weights))
+    else:
+        raise InputError(f"modality_weights: expected 'by_size', 'by_root_size', a number or a dict by name, got {weights!r}.")
+    if min(resolved.values()) <= 0:
+        raise InputError(f"modality_weights: expected positive numbers, got {resolved}; leave a modality out of the model instead of weighing it 0.")
+    return resolved
