@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from codevae.methods import VAE, CoDEVAE
     from codevae.modality import Modality
     from codevae.model import MultimodalVAE
-    from codevae.training import fit, load, resume
+    from codevae.training.fit import fit, resume
+    from codevae.training.run import load
 
 
 def __getattr__(name: str) -> Any:

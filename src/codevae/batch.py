@@ -5,7 +5,6 @@ a row that only pads the last batch are one thing: an entry that is not there.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from codevae.axes import Bool, Shaped, Tensor
 from codevae.errors import InputError, listed
 
 
-@dataclass(frozen=True)
 class Batch:
     """Values of several modalities for B data points, and which of them are there.
 
@@ -33,11 +31,13 @@ class Batch:
         [[True, True], [True, False]]
     """
 
+    __slots__ = ("entries", "ids", "labels", "observed", "values")
+
     values: dict[str, Tensor]
     entries: dict[str, Tensor]
     observed: Tensor
     labels: dict[str, np.ndarray]
-    ids: np.ndarray | None = None
+    ids: np.ndarray | None
 
     def __init__(
         self,
@@ -64,7 +64,9 @@ class Batch:
         if observed is not None:
             observed = torch.as_tensor(observed, dtype=torch.bool)
             if observed.shape != (size, len(tensors)):
-                raise InputError(f"Batch(observed): expected shape {(size, len(tensors))} (points, modalities), got {tuple(observed.shape)}.")
+                raise InputError(
+                    f"Batch(observed): expected shape {(size, len(tensors))} (points, modalities), got {tuple(observed.shape)}."
+                )
             masks = {name: mask & _column(observed[:, m], mask) for m, (name, mask) in enumerate(masks.items())}
         seen = torch.stack([mask.reshape(size, -1).any(1) if mask[0:1].numel() else mask.new_zeros(size) for mask in masks.values()], 1)
         for field, value in {
@@ -75,6 +77,9 @@ class Batch:
             "ids": None if ids is None else np.asarray(ids),
         }.items():
             object.__setattr__(self, field, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise TypeError(f"a Batch does not change ({name}): make a new one, or use given, hide, select or an index.")
 
     def __len__(self) -> int:
         return len(self.observed)
@@ -90,7 +95,7 @@ class Batch:
     def _with(self, **fields: Any) -> "Batch":
         """A copy with some fields replaced, without looking at the values again (nothing here waits for a device)."""
         new = object.__new__(Batch)
-        for field in ("values", "entries", "observed", "labels", "ids"):
+        for field in Batch.__slots__:
             object.__setattr__(new, field, fields.get(field, getattr(self, field)))
         return new
 
@@ -168,11 +173,15 @@ def _tensor(name: str, value: Any) -> Shaped[Tensor, "B ..."]:
     try:
         tensor = value if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value))
     except TypeError as error:
-        raise InputError(f"Batch(values): {name!r} must hold numbers, got {np.asarray(value).dtype}; encode text as integer codes first.") from error
+        raise InputError(
+            f"Batch(values): {name!r} must hold numbers, got {np.asarray(value).dtype}; encode text as integer codes first."
+        ) from error
     if tensor.dtype == torch.float64:
         tensor = tensor.to(torch.get_default_dtype())
     if tensor.ndim < 2:
-        raise InputError(f"Batch(values): {name!r} must have a row per data point and at least one column, got shape {tuple(tensor.shape)}.")
+        raise InputError(
+            f"Batch(values): {name!r} must have a row per data point and at least one column, got shape {tuple(tensor.shape)}."
+        )
     return tensor
 
 
@@ -187,7 +196,9 @@ def _entries(name: str, value: Tensor, given: Any) -> Bool[Tensor, "B ..."]:
     if mask.ndim == 1:
         mask = _column(mask, value)
     if mask.ndim != value.ndim or any(m not in (1, v) for m, v in zip(mask.shape, value.shape, strict=True)) or len(mask) != len(value):
-        raise InputError(f"Batch(entries): {name!r} has values {tuple(value.shape)} and entries {tuple(mask.shape)}, which do not broadcast to them.")
+        raise InputError(
+            f"Batch(entries): {name!r} has values {tuple(value.shape)} and entries {tuple(mask.shape)}, which do not broadcast to them."
+        )
     return mask
 
 

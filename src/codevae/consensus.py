@@ -31,6 +31,8 @@ from codevae.record import Recorded
 from codevae.subsets import name_of
 
 LEARNED = ("learned", "learned_per_dimension", "learned_matrix", "learned_matrix_per_dimension")
+SINGULAR = 1e-6
+"""A correlation matrix with an eigenvalue below this cannot be inverted in single precision."""
 
 
 class CoDE(Recorded, nn.Module):
@@ -51,6 +53,9 @@ class CoDE(Recorded, nn.Module):
         (8.0817, 0.9992)
     """
 
+    fixed: Tensor
+    rest: Tensor
+
     def __init__(self, rho: float | str | list = "learned", bounds: tuple[float, float] = (0.0, 0.95), prior_expert: bool = False):
         super().__init__()
         self.rho, self.bounds, self.prior_expert = rho, tuple(bounds), prior_expert
@@ -62,7 +67,9 @@ class CoDE(Recorded, nn.Module):
         if not torch.isfinite(value).all():
             raise InputError("rho: expected finite numbers, got NaN or inf.")
         if value.ndim <= 1 and not bool(((value > -1) & (value < 1)).all()):
-            raise InputError(f"rho: expected −1/(M−1) < ρ < 1 (between 0 and 0.8 in practice), got {_brief(value)}; ρ = 1 has no consensus.")
+            raise InputError(
+                f"rho: expected −1/(M−1) < ρ < 1 (between 0 and 0.8 in practice), got {_brief(value)}; ρ = 1 has no consensus."
+            )
         if value.ndim >= 2:
             _check_matrix(value)
         self._exact = value
@@ -87,7 +94,9 @@ class CoDE(Recorded, nn.Module):
             self.factor = nn.Parameter(torch.eye(modalities).expand(*leading, modalities, modalities).clone())
         else:
             if not -1 / (modalities - 1) < lower < upper < 1:
-                raise InputError(f"bounds: expected −1/(M−1) = {-1 / (modalities - 1):.3g} < lower < upper < 1, got {self.bounds}; use (0.0, 0.95).")
+                raise InputError(
+                    f"bounds: expected −1/(M−1) = {-1 / (modalities - 1):.3g} < lower < upper < 1, got {self.bounds}; use (0.0, 0.95)."
+                )
             self.raw = nn.Parameter(torch.full(leading, -3.0))
         return self
 
@@ -129,7 +138,8 @@ class CoDE(Recorded, nn.Module):
         return Normal(b / a, a.rsqrt())
 
     def weights(self, experts: Normal, mask: Bool[Tensor, "K M"] | Bool[Tensor, "K B M"]) -> Float[Tensor, "K M B D"]:
-        """w_i = p_i (R⁻¹p)_i / A: how the consensus mean weighs the experts (negative beyond ρ = σ_min/σ_max); they sum to one."""
+        """w_i = p_i (R⁻¹p)_i / A: how the consensus mean weighs the experts (negative beyond ρ = σ_min/σ_max); they sum to one,
+        together with 1/A of a prior expert."""
         _, scale, mask = self._prepare(experts, mask)
         p = scale.reciprocal()
         held = mask.movedim(-1, 1).unsqueeze(-1).to(p.dtype)  # (K,M,B,1)
@@ -141,7 +151,8 @@ class CoDE(Recorded, nn.Module):
         else:
             solved = _solve(self._inverse(self._matrix(p), mask), p * held)
         raw = held * p * solved
-        return raw / raw.sum(1, keepdim=True).where(mask.any(-1)[:, None, :, None], torch.ones(()).to(p))
+        a = raw.sum(1, keepdim=True) + float(self.prior_expert)
+        return raw / torch.where(mask.any(-1)[:, None, :, None], a, 1.0)
 
     def negative_share(self, experts: Normal, mask: Bool[Tensor, "K M"] | Bool[Tensor, "K B M"]) -> Float[Tensor, "K"]:
         """The share of (data point, dimension) pairs in which some expert has a negative weight: there the mean can leave the
@@ -234,21 +245,21 @@ def _brief(value: Tensor) -> str:
     return f"{float(value):g}" if value.ndim == 0 else f"between {float(value.min()):g} and {float(value.max()):g}"
 
 
-def _check_matrix(value: Float[Tensor, "*dims M M"]) -> None:
+def _check_matrix(value: Float[Tensor, "..."]) -> None:
     """A correlation matrix: symmetric, ones on the diagonal, positive definite; else say which subset is the first to fail."""
     size = value.shape[-1]
     if value.ndim > 3 or value.shape[-2] != size:
         raise InputError(f"rho: expected a number, (D,), (M, M) or (D, M, M), got shape {tuple(value.shape)}.")
     if not torch.allclose(value, value.mT) or not torch.allclose(value.diagonal(dim1=-2, dim2=-1), torch.ones((), dtype=value.dtype)):
         raise InputError("rho: a matrix R must be symmetric with ones on its diagonal.")
-    _, failed = torch.linalg.cholesky_ex(value)
-    if not bool(failed.any()):
+    lowest = torch.linalg.eigvalsh(value)[..., 0].reshape(-1)  # that of a subset is never lower
+    if bool((lowest > SINGULAR).all()):
         return
-    bad = value.reshape(-1, size, size)[int(failed.reshape(-1).argmax())]
+    bad = value.reshape(-1, size, size)[int(lowest.argmin())]
     for code in sorted(range(1, 2**size), key=lambda code: (code.bit_count(), code)):
         held = [m for m in range(size) if code >> m & 1]
         smallest = float(torch.linalg.eigvalsh(bad[held][:, held])[0])
-        if smallest <= 1e-12:
+        if smallest <= SINGULAR:
             subset = name_of([str(m) for m in held])
             raise InputError(
                 f"rho: R is not positive definite: the subset of modalities {subset} has the smallest eigenvalue {smallest:.4g}; "

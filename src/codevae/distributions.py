@@ -44,7 +44,7 @@ class Normal:
         """z = μ + σ ε; differentiable."""
         return self.loc + self.scale * random.normal((samples, *self.loc.shape), self.loc, -2)
 
-    def log_prob(self, z: Float[Tensor, "*more D"]) -> Float[Tensor, "*more"]:
+    def log_prob(self, z: Float[Tensor, "... D"]) -> Float[Tensor, "..."]:
         standard = (z - self.loc) / self.scale
         return (-0.5 * standard.square() - self.scale.log() - 0.5 * math.log(2 * math.pi)).sum(-1)
 
@@ -69,7 +69,7 @@ class Laplace:
         u = random.uniform((samples, *self.loc.shape), self.loc, -2) - 0.5
         return self.loc - self.scale * u.sign() * torch.log1p(-2 * u.abs())
 
-    def log_prob(self, z: Float[Tensor, "*more D"]) -> Float[Tensor, "*more"]:
+    def log_prob(self, z: Float[Tensor, "... D"]) -> Float[Tensor, "..."]:
         return (-(z - self.loc).abs() / self.scale - (2 * self.scale).log()).sum(-1)
 
 
@@ -86,8 +86,8 @@ class Mixture:
 
     @property
     def variance(self) -> Float[Tensor, "K B D"]:
-        second = self.components.variance + self.components.mean.square()
-        return torch.einsum("kbc,cbd->kbd", self.log_weights.exp(), second) - self.mean.square()
+        apart = self.components.mean - self.mean.unsqueeze(1)  # (K,C,B,D)
+        return torch.einsum("kbc,kcbd->kbd", self.log_weights.exp(), self.components.variance + apart.square())
 
     def draw(self, samples: int) -> Float[Tensor, "S K B D"]:
         """A component per sample, subset and data point, then a draw from it (no gradient reaches the weights)."""
@@ -134,7 +134,7 @@ class Joint:
         return total
 
 
-def kl(q: Normal | Laplace, p: Normal | Laplace) -> Float[Tensor, "*batch"]:
+def kl(q: Shared, p: Shared) -> Float[Tensor, "*batch"]:
     """KL(q ‖ p) in closed form, summed over the dimensions.
 
     Normals: log σ_p/σ_q + (σ_q² + (μ_q − μ_p)²) / 2σ_p² − ½.

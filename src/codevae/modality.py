@@ -50,7 +50,9 @@ class Modality(Recorded, nn.Module):
             raise InputError(f"Modality(private_dim): expected 0 or more for {name!r}, got {private_dim}.")
         self.name, self.shape, self.private_dim = name, tuple(int(size) for size in shape), private_dim
         if not self.shape or min(self.shape) < 1:
-            raise InputError(f"Modality(shape): expected sizes of at least 1 for {name!r}, such as (20,) or (3, 64, 64), got {tuple(shape)}.")
+            raise InputError(
+                f"Modality(shape): expected sizes of at least 1 for {name!r}, such as (20,) or (3, 64, 64), got {tuple(shape)}."
+            )
         self.likelihood = Normal() if likelihood is None else likelihood
         self._arguments["likelihood"] = self.likelihood
         self.encoder, self.decoder, self.sees_gaps = encoder, decoder, sees_gaps

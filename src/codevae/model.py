@@ -69,7 +69,9 @@ class MultimodalVAE(Recorded, nn.Module):
         """The batch in the model's order, checked; a modality that it lacks altogether is absent for every data point."""
         unknown = [name for name in batch.names if name not in self.names]
         if unknown:
-            raise InputError(f"batch: {listed(unknown)} is not a modality of this model, which has {listed(self.names)}; leave it out, or train anew.")
+            raise InputError(
+                f"batch: {listed(unknown)} is not a modality of this model, which has {listed(self.names)}; leave it out, or train anew."
+            )
         values, entries = {}, {}
         for name, part in self.modalities.items():
             if name not in batch.values:
@@ -78,7 +80,9 @@ class MultimodalVAE(Recorded, nn.Module):
                 continue
             values[name], entries[name] = batch.values[name], batch.entries[name]
             if values[name].shape[1:] != part.shape:
-                raise InputError(f"batch: {name!r} has values of shape {tuple(values[name].shape[1:])}, the model was made for {part.shape}.")
+                raise InputError(
+                    f"batch: {name!r} has values of shape {tuple(values[name].shape[1:])}, the model was made for {part.shape}."
+                )
         if batch.names == self.names:
             return batch
         return Batch(values, entries, labels=batch.labels, ids=batch.ids)
@@ -104,7 +108,7 @@ class MultimodalVAE(Recorded, nn.Module):
     def log_prob(self, batch: Batch, latent: Latent) -> Float[Tensor, "S K B M"]:
         """log p(x_m | z) of every modality that is there, one decoder call each; 0 where it is not."""
         scores = [
-            part.likelihood.score(part.decode(latent.of(name)), batch.values[name], batch.entries[name])  # type: ignore[operator]
+            part.likelihood.score(part.decode(latent.of(name)), batch.values[name], batch.entries[name])
             for name, part in self.modalities.items()
         ]
         return torch.stack(scores, -1)
@@ -142,7 +146,7 @@ class MultimodalVAE(Recorded, nn.Module):
             q = self.infer(part, given)
             return q.shared.mean[0] if samples is None else q.shared.draw(samples)[:, 0]
 
-        with self._asked(seed):
+        with self.asked(seed):
             return self._stream(run, batch, chunk, 0 if samples is None else 1)
 
     def translate(
@@ -167,7 +171,7 @@ class MultimodalVAE(Recorded, nn.Module):
                 return self.decode(q.mean, to)[to][0, 0]
             return self.decode(q.draw(samples), to, "draw")[to][:, 0]
 
-        with self._asked(seed):
+        with self.asked(seed):
             return self._stream(run, batch, chunk, 0 if samples is None else 1)
 
     def impute(self, batch: Batch, given: Given = None, samples: int | None = None, chunk: int = 1024, seed: int | None = 0) -> Batch:
@@ -182,7 +186,7 @@ class MultimodalVAE(Recorded, nn.Module):
         """
         batch = self.prepare(batch)
         filled = {}
-        with self._asked(seed):
+        with self.asked(seed):
             for name in self.names:
 
                 def run(part: Batch, name: str = name) -> Tensor:
@@ -211,7 +215,7 @@ class MultimodalVAE(Recorded, nn.Module):
         if count < 1:
             raise InputError(f"generate(count): expected at least 1, got {count}.")
         pieces: dict[str, list[Tensor]] = {name: [] for name in self.names}
-        with self._asked(seed):
+        with self.asked(seed):
             for start in range(0, count, chunk):
                 latent = self._prior_draw(min(chunk, count - start), sampler)
                 for name, value in self.decode(latent, kind="draw" if draw else "predict").items():
@@ -230,10 +234,12 @@ class MultimodalVAE(Recorded, nn.Module):
     def calibrate(self, data: Batch) -> None:
         """Learn the likelihoods' units from training data, after checking that each can describe its values."""
         for name, part in self.modalities.items():
-            wrong = part.likelihood.wrong(data.values[name], data.entries[name])  # type: ignore[operator]
+            wrong = part.likelihood.wrong(data.values[name], data.entries[name])
             if wrong:
-                raise InputError(f"{name!r}: {type(part.likelihood).__name__} does not fit the data: {wrong}; choose another likelihood or mend the data.")
-            part.likelihood.calibrate(data.values[name], data.entries[name])  # type: ignore[operator]
+                raise InputError(
+                    f"{name!r}: {type(part.likelihood).__name__} does not fit the data: {wrong}; choose another likelihood or mend the data."
+                )
+            part.likelihood.calibrate(data.values[name], data.entries[name])
 
     # ------------------------------------------------------------------------------------------------ helpers
 
@@ -247,7 +253,7 @@ class MultimodalVAE(Recorded, nn.Module):
         return [name for name in self.names if name in asked]
 
     @contextmanager
-    def _asked(self, seed: int | None) -> Iterator[None]:
+    def asked(self, seed: int | None) -> Iterator[None]:
         """No gradients, evaluation mode, seeded; everything as before afterwards."""
         training = self.training
         self.eval()
@@ -262,4 +268,3 @@ class MultimodalVAE(Recorded, nn.Module):
         if not len(batch):
             raise InputError("batch: it has no data points.")
         return torch.cat([run(batch[start : start + chunk].to(self.device)).cpu() for start in range(0, len(batch), chunk)], axis)
-

@@ -3,12 +3,15 @@
 import torch
 from torch import nn
 
+from codevae.axes import Tensor
 from codevae.distributions import Laplace, Normal
 from codevae.record import Recorded
 
 
 class Prior(Recorded, nn.Module):
     """A distribution over the latent space that belongs to the generative model; `build` makes what is learned."""
+
+    zero: Tensor
 
     def build(self, latent_dim: int) -> "Prior":
         self.latent_dim = latent_dim

@@ -16,7 +16,7 @@ from codevae.axes import Tensor
 
 def derive(seed: int, *path: int) -> int:
     """A seed for one purpose out of the run's seed: different paths give unrelated seeds."""
-    return int(np.random.SeedSequence((seed, *path)).generate_state(1, np.uint64)[0] >> np.uint64(1))
+    return int(np.random.SeedSequence(seed, spawn_key=path).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
 def order(count: int, seed: int, epoch: int) -> np.ndarray:

@@ -11,7 +11,7 @@ Three forms, each a distribution over masks with closed-form normaliser and entr
 
 import torch
 from torch import nn
-from torch.nn.functional import logsigmoid, softplus
+from torch.nn.functional import softplus
 
 from codevae import random, subsets
 from codevae.axes import Bool, Float, Tensor
@@ -33,7 +33,7 @@ class SubsetWeights(nn.Module):
         raise NotImplementedError
 
     def log_normaliser(self, observed: Bool[Tensor, "B M"]) -> Float[Tensor, "B"]:
-        """log Σ_{k⊆O} exp score(k); 0 where nothing is observed."""
+        """log Σ_{k⊆O} exp score(k); any number where nothing is observed."""
         raise NotImplementedError
 
     def entropy(self, observed: Bool[Tensor, "B M"]) -> Float[Tensor, "B"]:
@@ -47,6 +47,8 @@ class SubsetWeights(nn.Module):
 
 class Table(SubsetWeights):
     """One logit per subset, in the order of `subsets.powerset`."""
+
+    table: Tensor
 
     def __init__(self, modalities: int, learned: bool = True):
         super().__init__(2**modalities - 1, learned)
@@ -79,6 +81,8 @@ class Table(SubsetWeights):
 class BySize(SubsetWeights):
     """One logit per subset size: Z = Σ_c C(|O|, c) exp v_c."""
 
+    log_ways: Tensor
+
     def __init__(self, modalities: int, learned: bool = True):
         super().__init__(modalities, learned)
         n, c = torch.arange(modalities + 1.0).unsqueeze(1), torch.arange(1.0, modalities + 1)
@@ -98,7 +102,8 @@ class BySize(SubsetWeights):
     def entropy(self, observed):
         log_z = self.log_normaliser(observed)
         mass = (self._sizes(observed) - log_z.unsqueeze(-1)).exp()
-        return torch.where(observed.any(-1), log_z - (mass * self.logits).sum(-1), 0.0)
+        # Σ mass = 1: the difference is formed first, so that a shift common to all logits costs no digits
+        return torch.where(observed.any(-1), (mass * (log_z.unsqueeze(-1) - self.logits)).sum(-1), 0.0)
 
     def draw(self, observed, rows):
         sizes = self._sizes(observed)
@@ -108,7 +113,7 @@ class BySize(SubsetWeights):
 
 
 class ByModality(SubsetWeights):
-    """One logit per modality: Z = Π_{m∈O} (1 + exp a_m) − 1."""
+    """One logit per modality: Z = Π_{m∈O} (1 + exp a_m) − 1, independent modalities given that not all are out."""
 
     def __init__(self, modalities: int, learned: bool = True):
         super().__init__(modalities, learned)
@@ -117,16 +122,17 @@ class ByModality(SubsetWeights):
         return torch.where(mask, self.logits, 0.0).sum(-1)
 
     def log_normaliser(self, observed):
-        total = torch.where(observed, softplus(self.logits), 0.0).sum(-1)
-        total = torch.where(observed.any(-1), total, 1.0)
-        return total + torch.log(-torch.expm1(-total))
+        # Π (1 + exp a_m) times the probability that not all are out, which "1 − all out" would round to 0 where all are unlikely
+        some = torch.logsumexp(subsets.log_earliest(self.logits, observed), -1)
+        return torch.where(observed, softplus(self.logits), 0.0).sum(-1) + some
 
     def entropy(self, observed):
-        log_z = self.log_normaliser(observed)
-        every = torch.where(observed, softplus(self.logits), 0.0).sum(-1)
-        inside = (logsigmoid(self.logits) + (every - log_z).unsqueeze(-1)).exp()  # P(m ∈ k)
-        expected = torch.where(observed, inside * self.logits, 0.0).sum(-1)
-        return torch.where(observed.any(-1), log_z - expected, 0.0)
+        # that of the earliest modality that is in, and of a coin for each that comes after it: nothing is subtracted
+        log_first = subsets.log_earliest(self.logits, observed).log_softmax(-1)
+        first = log_first.exp()
+        coin = torch.sigmoid(self.logits) * softplus(-self.logits) + torch.sigmoid(-self.logits) * softplus(self.logits)
+        each = (first.cumsum(-1) - first) * coin - first * torch.where(observed, log_first, 0.0)
+        return torch.where(observed, each, 0.0).sum(-1)
 
     def draw(self, observed, rows):
         return subsets.draw_conditioned(self.logits.detach(), observed, rows)

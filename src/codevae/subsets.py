@@ -14,8 +14,7 @@ so that Σ_k share_k π̃_k L_k has the expectation Σ_{k⊆O} π̃_k L_k whiche
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -64,7 +63,8 @@ def names_of(mask: Bool[Tensor, "K M"], names: Sequence[str]) -> list[str]:
 
 def parse(text: str, names: Sequence[str]) -> list[str]:
     """The modalities of a subset's name: the inverse of `name_of`, in the order of `names`."""
-    parts, part, escaped = [], "", False
+    parts: list[str] = []
+    part, escaped = "", False
     for letter in text:
         if escaped or letter not in "\\+":
             part, escaped = part + letter, False
@@ -79,8 +79,7 @@ def parse(text: str, names: Sequence[str]) -> list[str]:
     return [name for name in names if name in parts]
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """Which subsets are trained for each data point: K rows fixed by settings, never by the data.
 
     Arguments:
@@ -167,15 +166,21 @@ def draw_uniform(observed: Bool[Tensor, "B M"], rows: int) -> Bool[Tensor, "S B 
 def draw_conditioned(logits: Float[Tensor, "M"], observed: Bool[Tensor, "B M"], rows: int) -> Bool[Tensor, "S B M"]:
     """Every observed modality is in with probability σ(a_m), given that not all are out.
 
-    Drawn exactly and without rejection: first the earliest modality that is in, j with probability ∝ σ(a_j) Π_{i<j} (1 − σ(a_i)),
-    then the later ones independently.
+    Drawn exactly and without rejection: first the earliest modality that is in, then the later ones independently.
     """
-    inside = torch.nn.functional.logsigmoid(logits).expand(observed.shape)
-    outside = torch.where(observed, torch.nn.functional.logsigmoid(-logits), 0.0)
-    earlier = outside.cumsum(-1) - outside
-    first = torch.where(observed, inside + earlier, -torch.inf)
-    first = torch.where(observed.any(-1, keepdim=True), first, 0.0)
+    first = log_earliest(logits, observed)
     leader = (first + random.gumbel((rows, *observed.shape), first, 1)).argmax(-1, keepdim=True)
     coins = random.uniform((rows, *observed.shape), first, 1) < torch.sigmoid(logits)
     place = torch.arange(observed.shape[-1], device=observed.device)
     return ((place == leader) | (coins & (place > leader))) & observed
+
+
+def log_earliest(logits: Float[Tensor, "M"], observed: Bool[Tensor, "B M"]) -> Float[Tensor, "B M"]:
+    """log of σ(a_j) Π_{i<j} (1 − σ(a_i)) over what is observed: modality j is in, and none before it.
+
+    They sum to the probability that not all are out, without cancellation. 0 for a data point that has nothing.
+    """
+    outside = torch.where(observed, torch.nn.functional.logsigmoid(-logits), 0.0)
+    earlier = outside.cumsum(-1) - outside
+    first = torch.where(observed, torch.nn.functional.logsigmoid(logits) + earlier, -torch.inf)
+    return torch.where(observed.any(-1, keepdim=True), first, 0.0)

@@ -6,7 +6,7 @@ A method states six things, each with a default that most keep: `expert`, `poste
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -27,8 +27,7 @@ class Experts:
     private: dict[str, Normal | Laplace]
 
 
-@dataclass(frozen=True)
-class Bound:
+class Bound(NamedTuple):
     """What is maximised, and the parts it is made of.
 
     Arguments:
@@ -46,13 +45,19 @@ class Bound:
     plan: Plan
 
     def loss(self, points: Tensor | None = None) -> Float[Tensor, ""]:
-        """−Σ value / (number of data points that have anything) − bonus: the one place where the sign turns."""
-        points = self.plan.points.sum() if points is None else points
-        return -self.value.sum() / points.clamp(min=1) - self.bonus
+        """−(Σ value + n · bonus) / n, n the data points that have anything: the one place where the sign turns.
+
+        With several processes `points` is the mean of n over them, so that the mean of their losses is that of one process.
+        """
+        here = self.plan.points.sum()
+        return -(self.value.sum() + here * self.bonus) / (here if points is None else points).clamp(min=1)
 
 
 class Method(Recorded, nn.Module):
-    """A multimodal VAE's inference and objective. The constructor stores arguments; `build` makes what is learned."""
+    """The method: how experts are aggregated, and what is maximised.
+
+    The constructor stores arguments; `build` makes what is learned.
+    """
 
     consensus: nn.Module
 
@@ -67,7 +72,9 @@ class Method(Recorded, nn.Module):
         """
         self.names = list(names)
         self.prior = self.make_prior().build(latent_dim)
-        self.private_priors = nn.ModuleDict({str(m): self.make_prior().build(private_dims[n]) for m, n in enumerate(names) if private_dims[n]})
+        self.private_priors = nn.ModuleDict(
+            {str(m): self.make_prior().build(private_dims[n]) for m, n in enumerate(names) if private_dims[n]}
+        )
         return self
 
     def make_prior(self) -> Prior:
@@ -76,7 +83,7 @@ class Method(Recorded, nn.Module):
 
     def joint_prior(self) -> Joint:
         """p(z) Π_m p(s_m), of (1, 1, ·)."""
-        private = {self.names[int(m)]: prior.distribution() for m, prior in self.private_priors.items()}
+        private = {self.names[int(m)]: prior.distribution() for m, prior in self.private_priors.items()}  # type: ignore[operator]
         return Joint(self.prior.distribution(), private)
 
     def expert(self, loc: Tensor, raw_scale: Tensor) -> Normal | Laplace:
@@ -98,11 +105,15 @@ class Method(Recorded, nn.Module):
 
     def absent_private(self, name: str) -> Normal | Laplace:
         """The distribution of the private latents of a modality that is not given: p(s_m)."""
-        return self.private_priors[str(self.names.index(name))].distribution()
+        return self.joint_prior().private[name]
 
     def bound(self, model: Any, batch: Any) -> Bound:
         """The bound of a batch. `model` offers `encode(batch)` and `log_prob(batch, latent)`."""
         raise NotImplementedError
+
+    def facts(self, model: Any, batch: Any) -> dict[str, float]:
+        """Numbers worth a column in the history, seen on some data points at every evaluation."""
+        return {}
 
     def at(self, epoch: int) -> None:
         """Called before an epoch: schedules."""
@@ -111,7 +122,7 @@ class Method(Recorded, nn.Module):
         """Called after training: what is settled then."""
 
 
-def positive(method: str, **arguments: float) -> None:
+def positive(method: str, **arguments: Any) -> None:
     """Refuse a setting that must be a number of at least 0."""
     for name, value in arguments.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
@@ -133,5 +144,7 @@ def resolve_weights(weights: Any, names: Sequence[str], sizes: Mapping[str, int]
     else:
         raise InputError(f"modality_weights: expected 'by_size', 'by_root_size', a number or a dict by name, got {weights!r}.")
     if min(resolved.values()) <= 0:
-        raise InputError(f"modality_weights: expected positive numbers, got {resolved}; leave a modality out of the model instead of weighing it 0.")
+        raise InputError(
+            f"modality_weights: expected positive numbers, got {resolved}; leave a modality out of the model instead of weighing it 0."
+        )
     return resolved

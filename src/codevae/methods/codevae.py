@@ -11,6 +11,7 @@ s_m ~ p(s_m) where m ∉ k, and the KL counts where m ∈ k. Both are bounds. "r
 released code does; that is not a bound.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,11 +20,18 @@ import torch
 from codevae import subsets
 from codevae.axes import Float, Tensor
 from codevae.consensus import CoDE
-from codevae.distributions import kl
+from codevae.distributions import Normal, kl
 from codevae.errors import InputError
 from codevae.methods.base import Bound, Experts, Method, positive, resolve_weights
-from codevae.subset_weights import FORMS
+from codevae.subset_weights import FORMS, SubsetWeights
 from codevae.subsets import Plan
+
+TOLERATED = 0.5
+"""A larger share of consensus means with a negative weight is warned about, once."""
+
+
+class NegativeWeights(UserWarning):
+    """ρ is so large that experts are often subtracted rather than averaged."""
 
 
 class CoDEVAE(Method):
@@ -45,6 +53,12 @@ class CoDEVAE(Method):
         private_beta: the weight of the private KL; None is β.
     """
 
+    consensus: CoDE
+    subset_weights: SubsetWeights
+    modality_weights: Tensor
+    level: Tensor
+    levels: Tensor
+
     def __init__(
         self,
         rho: float | str | list = "learned",
@@ -52,7 +66,7 @@ class CoDEVAE(Method):
         omega: float | str = 1000.0,
         subset_weights: str = "auto",
         learn_weights: bool = True,
-        modality_weights: float | str | dict[str, float] = "by_size",
+        modality_weights: float | str | dict[str, float] = 1.0,
         subsets: int | str = "auto",
         draw: str = "auto",
         samples: int = 1,
@@ -60,18 +74,18 @@ class CoDEVAE(Method):
         private_beta: float | None = None,
     ):
         super().__init__()
-        positive("CoDEVAE", beta=beta, **({} if omega == "auto" else {"omega": omega}))
+        positive("CoDEVAE", beta=beta, omega=0.0 if omega == "auto" else omega)
         _among("subset_weights", subset_weights, ("auto", *FORMS))
         _among("draw", draw, ("auto", "uniform", "weighted"))
         _among("private", private, ("own", "prior", "released"))
-        if isinstance(subsets, bool) or not (subsets in ("all", "auto") or isinstance(subsets, int) and subsets >= 1):
+        if isinstance(subsets, bool) or not (subsets in ("all", "auto") or (isinstance(subsets, int) and subsets >= 1)):
             raise InputError(f"CoDEVAE(subsets): expected 'all', 'auto' or a number of at least 1, got {subsets!r}.")
         if samples < 1:
             raise InputError(f"CoDEVAE(samples): expected at least 1, got {samples}.")
         self.rho, self.beta, self.omega, self.form, self.learn_weights = rho, beta, omega, subset_weights, learn_weights
         self.weights, self.subsets, self.draw, self.samples = modality_weights, subsets, draw, samples
         self.private, self.private_beta = private, private_beta
-        self.consensus = CoDE(rho)
+        self.consensus, self.warned = CoDE(rho), False
 
     def build(self, names: Sequence[str], latent_dim: int, private_dims: Mapping[str, int], sizes: Mapping[str, int]) -> "CoDEVAE":
         super().build(names, latent_dim, private_dims, sizes)
@@ -110,8 +124,8 @@ class CoDEVAE(Method):
         if self.subsets == "all":
             return subsets.all_subsets(batch.observed)
         if self.draw == "uniform":
-            return subsets.drawn_subsets(batch.observed, self.subsets)
-        return subsets.weighted_subsets(batch.observed, self.subsets, self.subset_weights)
+            return subsets.drawn_subsets(batch.observed, int(self.subsets))
+        return subsets.weighted_subsets(batch.observed, int(self.subsets), self.subset_weights)
 
     def bound(self, model: Any, batch: Any) -> Bound:
         experts = model.encode(batch)
@@ -129,6 +143,23 @@ class CoDEVAE(Method):
         if self.training:
             self._follow(value.detach() + outside.detach(), per_subset.detach(), plan)
         return Bound(value, bonus, log_px, divergence, plan)
+
+    @torch.no_grad()
+    def facts(self, model: Any, batch: Any) -> dict[str, float]:
+        """ρ (its mean, off the diagonal) and the share of negative weights in the consensus of all that is observed."""
+        rho = self.consensus.correlation()
+        if rho.ndim >= 2:
+            rho = rho[..., *torch.triu_indices(len(self.names), len(self.names), 1)]
+        share = float(self.consensus.negative_share(model.encode(batch).shared, batch.observed.unsqueeze(0))[0])
+        if share > TOLERATED and not self.warned:
+            self.warned = True
+            warnings.warn(
+                f"{share:.0%} of the consensus means have an expert with a negative weight: ρ = {float(rho.mean()):.2g} is larger than the "
+                "experts' differences in certainty allow, and means may leave their range; a smaller ρ, or rho='learned', mends it.",
+                NegativeWeights,
+                stacklevel=2,
+            )
+        return {"rho": float(rho.mean()) if len(self.names) > 1 else 0.0, "negative_weights": share}
 
     def _with_private(self, per_subset: Tensor, experts: Experts, plan: Plan) -> tuple[Tensor, Tensor]:
         """The private KLs: inside L_k for "prior", outside the sum over subsets otherwise."""
@@ -180,5 +211,3 @@ class CoDEVAE(Method):
 def _among(name: str, value: Any, choices: Sequence[str]) -> None:
     if value not in choices:
         raise InputError(f"CoDEVAE({name}): expected one of {', '.join(map(repr, choices))}, got {value!r}.")
-
-

@@ -1,6 +1,6 @@
 """The unimodal VAE: the reference for what one modality can do alone.
 
-    L(x) = w log p(x|z) − β KL(q(z|x) ‖ p(z)),   z ~ q(z|x)
+L(x) = w log p(x|z) − β KL(q(z|x) ‖ p(z)),   z ~ q(z|x)
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,0 +1,153 @@
+"""The verbs that use a trained model: info, embed, impute, translate, generate."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from codevae import subsets
+from codevae.cli import parse
+from codevae.cli.source import numbered, read_for, save, save_values, schema_of
+from codevae.errors import InputError
+from codevae.imputation import intervals as intervals_of
+from codevae.model import MultimodalVAE
+from codevae.training import Run, load
+
+
+def _opened(verb: str, about: str, words: Sequence[str], options: Any, tables: str = "+") -> tuple[Any, Run, MultimodalVAE]:
+    made = parse.parser(verb, about)
+    made.add_argument("run", help="the run folder")
+    if tables:
+        made.add_argument("tables", nargs=tables, help="files, name=file, or multiple_features; modalities that are not given are missing")
+    parse.add(made, options)
+    asked = parse.parse(made, words)
+    run = Run(asked.run)
+    return asked, run, load(run.path)
+
+
+def _given(model: MultimodalVAE, text: str | None) -> list[str] | None:
+    return None if text is None else subsets.parse(text, model.names)
+
+
+def info(words: Sequence[str]) -> int:
+    """what a run is: data, model, training, results"""
+    made = parse.parser("info", "What a run is: data, model, training, results.")
+    made.add_argument("run", help="the run folder")
+    run = Run(parse.parse(made, words).run)
+    config, history = run.config, run.history
+    model = config["model"]["arguments"]
+    print(f"{run.path}: codevae {config['versions']['codevae']}, {config['data'].get('points', 0):,} samples")
+    for part in model["modalities"]:
+        arguments = part["arguments"]
+        private = f", {arguments['private_dim']} private dimensions" if arguments["private_dim"] else ""
+        likelihood = arguments["likelihood"]["class"].rpartition(".")[2]
+        print(f"  {arguments['name']}: {' × '.join(map(str, arguments['shape']))}, {likelihood}{private}")
+    settings = ", ".join(f"{name} {value}" for name, value in model["method"]["arguments"].items() if not isinstance(value, dict | list))
+    print(f"{model['method']['class'].rpartition('.')[2]} ({settings}), {model['latent_dim']} latent dimensions")
+    if not len(history):
+        print("not evaluated yet")
+        return 0
+    last = history.rows[-1]
+    best = f", best validation {max(history['validation']):.4g}" if "validation" in last else ""
+    state = "finished" if run.weights_file.is_file() else f"stopped; codevae resume {run.path} goes on"
+    print(f"step {last['step']:,} of {config['training']['steps']:,} ({state}): bound {last['bound']:.4g}{best}")
+    return 0
+
+
+def embed_options(out: str, given: str | None = None, samples: int | None = None, seed: int = 0) -> None:
+    """Where to write, and from what.
+
+    Arguments:
+        out: the table to write (.csv, .tsv, .parquet, .npy).
+        given: the modalities that may be used, joined by '+' (default: all that are there).
+        samples: write the mean over this many draws instead of the posterior mean, and their spread beside it.
+        seed: of the draws.
+    """
+
+
+def embed(words: Sequence[str]) -> int:
+    """samples → their latent codes"""
+    asked, run, model = _opened("embed", "The latent code of every sample: its posterior mean.", words, embed_options)
+    batch = read_for(run, asked.tables).batch
+    given = _given(model, asked.given)
+    if asked.samples is None:
+        frame = numbered(model.embed(batch, given), batch.ids, "z")
+    else:
+        draws = model.embed(batch, given, samples=asked.samples, seed=asked.seed)
+        frame = numbered(draws.mean(0), batch.ids, "z").join(numbered(draws.std(0), batch.ids, "sd"))
+    save(frame, asked.out)
+    return 0
+
+
+def impute_options(out: str, given: str | None = None, intervals: float | None = None, samples: int = 100, seed: int = 0) -> None:
+    """Where to write, and from what.
+
+    Arguments:
+        out: the folder for the filled tables, one file per modality.
+        given: the modalities that may be used, joined by '+' (default: all that are there).
+        intervals: also write the lower and upper ends of intervals that hold this share of the predicted values, such as 0.9.
+        samples: draws behind the intervals.
+        seed: of the draws.
+    """
+
+
+def impute(words: Sequence[str]) -> int:
+    """tables with gaps → tables without"""
+    asked, run, model = _opened("impute", "Fill what is missing, modalities and cells; what is there is kept.", words, impute_options)
+    source = read_for(run, asked.tables)
+    batch, given = source.batch, _given(model, asked.given)
+    filled = model.impute(batch, given)
+    for name in model.names:
+        file = Path(asked.out) / f"{name}.csv"
+        if source.tables is not None and name in source.tables.exact:
+            save(source.tables.filled(name, filled.values[name]), file)
+        else:
+            save_values(source.schema, name, filled.values[name], batch.ids, file)
+    if asked.intervals is not None:
+        lower, upper = intervals_of(model, batch, asked.intervals, given=given, samples=asked.samples, seed=asked.seed)
+        for end, values in (("lower", lower), ("upper", upper)):
+            for name in model.names:
+                save_values(source.schema, name, values.values[name], batch.ids, Path(asked.out) / f"{name}.{end}.csv")
+    return 0
+
+
+def translate_options(to: str, out: str, given: str | None = None) -> None:
+    """Where to write, and from what.
+
+    Arguments:
+        to: the modality to predict.
+        out: the table to write.
+        given: the modalities that may be used, joined by '+' (default: all that are there but `to`).
+    """
+
+
+def translate(words: Sequence[str]) -> int:
+    """some modalities → another one"""
+    asked, run, model = _opened("translate", "Predict one modality from others.", words, translate_options)
+    if asked.to not in model.names:
+        raise InputError(f"--to {asked.to}: not a modality of {run.path}, which has {', '.join(model.names)}.")
+    source = read_for(run, asked.tables)
+    values = model.translate(source.batch, _given(model, asked.given), asked.to)
+    save_values(source.schema, asked.to, values, source.batch.ids, Path(asked.out))
+    return 0
+
+
+def generate_options(out: str, count: int = 10, draw: bool = False, seed: int = 0) -> None:
+    """How many, and where to.
+
+    Arguments:
+        out: the folder to write, one file per modality.
+        count: how many samples (-n).
+        draw: draw the values given z, instead of the likeliest ones.
+        seed: of the draws.
+    """
+
+
+def generate(words: Sequence[str]) -> int:
+    """new samples from the prior"""
+    renamed = ["--count" if word == "-n" else word for word in words]
+    asked, run, model = _opened("generate", "New samples: z from the prior, then a value of every modality.", renamed, generate_options, "")
+    new = model.generate(asked.count, draw=asked.draw, seed=asked.seed)
+    schema = schema_of(run) if run.schema_file.is_file() else None
+    for name, values in new.values.items():
+        save_values(schema, name, values, [f"new{row}" for row in range(asked.count)], Path(asked.out) / f"{name}.csv")
+    return 0
