@@ -31,7 +31,10 @@ def correlation(modalities, latent_dim=None, seed=1):
 def by_inverse(q, mask, matrix):
     """The definition: Σ = diag(σ) R diag(σ) of the subset's own rows, A = 1ᵀΣ⁻¹1, B = 1ᵀΣ⁻¹μ, one data point and dimension at a time."""
     modalities, size, latent_dim = q.loc.shape
-    loc, variance = torch.zeros(len(mask), size, latent_dim, dtype=torch.float64), torch.ones(len(mask), size, latent_dim, dtype=torch.float64)
+    loc, variance = (
+        torch.zeros(len(mask), size, latent_dim, dtype=torch.float64),
+        torch.ones(len(mask), size, latent_dim, dtype=torch.float64),
+    )
     for k, b, d in itertools.product(range(len(mask)), range(size), range(latent_dim)):
         held = mask[k].expand(size, modalities)[b].nonzero().squeeze(1)
         if not len(held):
@@ -421,10 +424,16 @@ PAIR = torch.ones(1, 2, dtype=torch.bool)
         (lambda: CoDE(float("nan")), "finite"),
         (lambda: CoDE([[1.0, float("inf")], [float("inf"), 1.0]]), "finite"),
         (lambda: CoDE([[1.0, 2.0], [2.0, 1.0]]), r"the subset of modalities 0\+1 has the smallest eigenvalue -1;"),
-        (lambda: CoDE([[1.0, 0.2, 0.0], [0.2, 1.0, 1.1], [0.0, 1.1, 1.0]]), r"the subset of modalities 1\+2 has the smallest eigenvalue -0\.1;"),
+        (
+            lambda: CoDE([[1.0, 0.2, 0.0], [0.2, 1.0, 1.1], [0.0, 1.1, 1.0]]),
+            r"the subset of modalities 1\+2 has the smallest eigenvalue -0\.1;",
+        ),
         (lambda: CoDE(uniform_matrix(-0.6, 3).tolist()), r"the subset of modalities 0\+1\+2 has the smallest eigenvalue -0\.2;"),
         (lambda: CoDE([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0], [1.0, 1.0]]]), r"0\+1 has the smallest eigenvalue"),
-        (lambda: CoDE([[1.0, 1 - 1e-8], [1 - 1e-8, 1.0]]), r"0\+1 has the smallest eigenvalue 1e-08"),  # single precision could not factor it
+        (
+            lambda: CoDE([[1.0, 1 - 1e-8], [1 - 1e-8, 1.0]]),
+            r"0\+1 has the smallest eigenvalue 1e-08",
+        ),  # single precision could not factor it
         (lambda: CoDE([[1.0, 0.5], [0.2, 1.0]]), "symmetric with ones"),
         (lambda: CoDE([[2.0, 0.5], [0.5, 2.0]]), "symmetric with ones"),
         (lambda: CoDE([[1.0, 0.5]]), r"got shape \(1, 2\)"),

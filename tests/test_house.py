@@ -15,7 +15,9 @@ import pytest
 from house import ROOT, functions, length, sources
 
 ORDER = [
+    "version",
     "errors",
+    "files",
     "axes",
     "random",
     "record",

@@ -97,7 +97,9 @@ class World:
         return torch.distributions.kl_divergence(q, torch.distributions.MultivariateNormal(means, covariances))
 
 
-def world(sizes: tuple[int, ...] = (3, 2, 4), latent_dim: int = 2, private: tuple[int, ...] = (), orthogonal: bool = True, seed: int = 0) -> World:
+def world(
+    sizes: tuple[int, ...] = (3, 2, 4), latent_dim: int = 2, private: tuple[int, ...] = (), orthogonal: bool = True, seed: int = 0
+) -> World:
     """A world with modalities "a", "b", …; with orthogonal columns of W (and no private latents) every posterior is diagonal."""
     generator = torch.Generator().manual_seed(seed)
 

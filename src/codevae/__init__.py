@@ -6,9 +6,8 @@ A table of contents: importing it imports nothing else, names are found when the
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
-
 _HOME = {
+    "__version__": "codevae.version",
     "Batch": "codevae.batch",
     "CoDE": "codevae.consensus",
     "PoE": "codevae.consensus",
@@ -22,7 +21,7 @@ _HOME = {
 }
 _MODULES = ("data", "likelihoods", "metrics", "networks", "report")
 
-__all__ = sorted([*_HOME, *_MODULES])  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = sorted({*_HOME, *_MODULES} - {"__version__"})  # pyright: ignore[reportUnsupportedDunderAll]
 
 if TYPE_CHECKING:
     from codevae import data, likelihoods, metrics, networks, report
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from codevae.model import MultimodalVAE
     from codevae.training.fit import fit, resume
     from codevae.training.run import load
+    from codevae.version import __version__
 
 
 def __getattr__(name: str) -> Any:

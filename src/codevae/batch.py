@@ -69,13 +69,14 @@ class Batch:
                 )
             masks = {name: mask & _column(observed[:, m], mask) for m, (name, mask) in enumerate(masks.items())}
         seen = torch.stack([mask.reshape(size, -1).any(1) if mask[0:1].numel() else mask.new_zeros(size) for mask in masks.values()], 1)
-        for field, value in {
+        fields: dict[str, Any] = {
             "values": tensors,
             "entries": masks,
             "observed": seen,
             "labels": {name: np.asarray(label) for name, label in (labels or {}).items()},
             "ids": None if ids is None else np.asarray(ids),
-        }.items():
+        }
+        for field, value in fields.items():
             object.__setattr__(self, field, value)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -171,11 +172,14 @@ def _tensor(name: str, value: Any) -> Shaped[Tensor, "B ..."]:
     if hasattr(value, "to_numpy"):
         value = value.to_numpy()
     try:
-        tensor = value if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value))
+        # a copy where it must be: torch wants memory that can be written to, which that of a data frame cannot
+        tensor = value if isinstance(value, Tensor) else torch.as_tensor(np.require(value, requirements=["C", "W"]))
     except TypeError as error:
         raise InputError(
             f"Batch(values): {name!r} must hold numbers, got {np.asarray(value).dtype}; encode text as integer codes first."
         ) from error
+    except ValueError as error:
+        raise InputError(f"Batch(values): {name!r} must be a table of numbers with rows of one length ({error}).") from error
     if tensor.dtype == torch.float64:
         tensor = tensor.to(torch.get_default_dtype())
     if tensor.ndim < 2:

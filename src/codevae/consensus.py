@@ -19,6 +19,7 @@ so that every term of A is non-negative and nothing cancels, even in float32 nea
 every subset and every pattern of missing modalities is one call, and one expert needs no special case.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -56,7 +57,7 @@ class CoDE(Recorded, nn.Module):
     fixed: Tensor
     rest: Tensor
 
-    def __init__(self, rho: float | str | list = "learned", bounds: tuple[float, float] = (0.0, 0.95), prior_expert: bool = False):
+    def __init__(self, rho: float | str | list = "learned", bounds: Sequence[float] = (0.0, 0.95), prior_expert: bool = False):
         super().__init__()
         self.rho, self.bounds, self.prior_expert = rho, tuple(bounds), prior_expert
         if isinstance(rho, str):

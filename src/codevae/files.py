@@ -39,10 +39,12 @@ def write_whole(path: str | Path) -> Iterator[Path]:
         'whole'
     """
     target = Path(os.path.realpath(path))  # a link stays a link
-    if target.exists() and not target.is_file():
-        raise InputError(f"cannot write {path}: it is {'a folder' if target.is_dir() else 'not a plain file'}; give the name of a file.")
     temporary = target.with_name(f".{secrets.token_hex(4)}.{target.name}")
     try:
+        if target.exists() and not target.is_file():
+            raise InputError(
+                f"cannot write {path}: it is {'a folder' if target.is_dir() else 'not a plain file'}; give the name of a file."
+            )
         target.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
         _settle(temporary)

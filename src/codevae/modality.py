@@ -72,7 +72,8 @@ class Modality(Recorded, nn.Module):
         codes = latent_dim + self.private_dim
         encoder, decoder = self._defaults()
         features, raw_shape = self.likelihood.feature_shape, self.likelihood.raw_shape
-        gaps = {"sees_gaps": True} if self.sees_gaps else {}
+        # a token that is not there is all zeros, which says so
+        gaps = {"sees_gaps": True} if self.sees_gaps and encoder is not TokenEncoder else {}
         self.encoder = _made(self.encoder, lambda: encoder(features, 2 * codes, **gaps), f"encoder of {self.name!r}")
         self.decoder = _made(self.decoder, lambda: decoder(codes, raw_shape), f"decoder of {self.name!r}")
         return self
@@ -88,7 +89,7 @@ class Modality(Recorded, nn.Module):
         """Raw numbers (B, 2 (D + P)); what stands in absent entries is never seen."""
         features = self.likelihood.features(x, entries)
         if getattr(self.encoder, "sees_gaps", False):
-            return self.encoder(features, entries.expand(x.shape))
+            return self.encoder(features, self.likelihood.present(entries))
         return self.encoder(features)
 
     def decode(self, codes: Float[Tensor, "S K B P"]) -> Float[Tensor, "S K B ..."]:

@@ -180,7 +180,8 @@ class MultimodalVAE(Recorded, nn.Module):
         Arguments:
             batch: any data points.
             given: which modalities may be used (default: all that are observed).
-            samples: fill with the mean over this many posterior draws instead of the prediction from the posterior mean.
+            samples: fill with the mean over this many posterior draws (for categories the likeliest on average) instead of the
+                prediction from the posterior mean.
             chunk: how many data points are in memory at a time.
             seed: of the draws.
         """
@@ -189,17 +190,14 @@ class MultimodalVAE(Recorded, nn.Module):
         with self.asked(seed):
             for name in self.names:
 
-                def run(part: Batch, name: str = name) -> Tensor:
+                def run(part: Batch, modality: Modality = self.modalities[name]) -> Tensor:
                     q = self.infer(part, given)
-                    if samples is None:
-                        return self.decode(q.mean, name)[name][0, 0]
-                    return self.decode(q.draw(samples), name)[name][:, 0].to(torch.get_default_dtype()).mean(0)
+                    latent = q.mean if samples is None else q.draw(samples)
+                    return modality.likelihood.pool(modality.decode(latent.of(modality.name)))[0]
 
                 values = batch.values[name]
                 guess = self._stream(run, batch, chunk, 0).to(values.device)
-                if not values.is_floating_point() and guess.is_floating_point():
-                    guess = guess.round()
-                filled[name] = torch.where(batch.entries[name], values, guess.to(values.dtype))
+                filled[name] = torch.where(batch.entries[name], values, _stored_as(guess, values.dtype))
         return Batch(filled, labels=batch.labels, ids=batch.ids)
 
     def generate(self, count: int, sampler: Any = None, draw: bool = False, chunk: int = 1024, seed: int | None = 0) -> Batch:
@@ -233,12 +231,12 @@ class MultimodalVAE(Recorded, nn.Module):
 
     def calibrate(self, data: Batch) -> None:
         """Learn the likelihoods' units from training data, after checking that each can describe its values."""
+        data = self.prepare(data)
         for name, part in self.modalities.items():
             wrong = part.likelihood.wrong(data.values[name], data.entries[name])
             if wrong:
-                raise InputError(
-                    f"{name!r}: {type(part.likelihood).__name__} does not fit the data: {wrong}; choose another likelihood or mend the data."
-                )
+                kind = type(part.likelihood).__name__
+                raise InputError(f"{name!r}: {kind} does not fit the data: {wrong}; choose another likelihood or mend the data.")
             part.likelihood.calibrate(data.values[name], data.entries[name])
 
     # ------------------------------------------------------------------------------------------------ helpers
@@ -255,16 +253,27 @@ class MultimodalVAE(Recorded, nn.Module):
     @contextmanager
     def asked(self, seed: int | None) -> Iterator[None]:
         """No gradients, evaluation mode, seeded; everything as before afterwards."""
-        training = self.training
+        modes = [(module, module.training) for module in self.modules()]  # one by one: a part may be kept in evaluation mode
         self.eval()
         try:
             with torch.no_grad(), random.seeded(seed):
                 yield
         finally:
-            self.train(training)
+            for module, training in modes:
+                module.training = training
 
     def _stream(self, run: Callable[[Batch], Tensor], batch: Batch, chunk: int, axis: int) -> Tensor:
         """`run` over the batch, `chunk` data points at a time, gathered on the host."""
         if not len(batch):
             raise InputError("batch: it has no data points.")
         return torch.cat([run(batch[start : start + chunk].to(self.device)).cpu() for start in range(0, len(batch), chunk)], axis)
+
+
+def _stored_as(guess: Tensor, dtype: torch.dtype) -> Tensor:
+    """A prediction in the stored type: the nearest whole number that it can hold."""
+    if dtype.is_floating_point or not guess.is_floating_point():
+        return guess.to(dtype)
+    if dtype == torch.bool:
+        return guess > 0.5
+    limits = torch.iinfo(dtype)
+    return guess.round().clamp(limits.min, limits.max).to(dtype)

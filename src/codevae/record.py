@@ -84,11 +84,15 @@ def path_of(cls: Any) -> str:
 
 
 def find(path: str, trust: bool = False) -> Any:
-    """The class at an import path."""
+    """The class at an import path; without `trust` a recorded class of codevae, not whatever else its modules happen to import."""
     module, _, name = path.rpartition(".")
+    foreign = InputError(f"the config names {path}, which is not part of codevae: read it, and if you trust it, load(run, trust=True).")
     if not trust and module.split(".")[0] != "codevae":
-        raise InputError(f"the config names {path}, which is not part of codevae: read it, and if you trust it, load(run, trust=True).")
+        raise foreign
     try:
-        return getattr(importlib.import_module(module), name)
+        found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise InputError(f"the config names {path}, which cannot be imported here ({error}): is it on the Python path?") from error
+    if not trust and not (isinstance(found, type) and issubclass(found, Recorded)):
+        raise foreign
+    return found

@@ -4,8 +4,8 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-import codevae
 from codevae.errors import InputError, Interrupted
+from codevae.version import __version__
 
 VERBS = {
     "train": ("train", "TABLE… --out RUN", "tables → a trained model in a run folder"),
@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(overview())
         return 0 if words else 2
     if words[0] == "--version":
-        print(f"codevae {codevae.__version__}")
+        print(f"codevae {__version__}")
         return 0
     verb = words[0]
     try:
@@ -55,7 +55,7 @@ def overview() -> str:
     """What `codevae --help` says."""
     width = max(len(f"{verb} {usage}") for verb, (_, usage, _) in VERBS.items())
     verbs = "\n".join(f"  {f'{verb} {usage}':<{width}}  {says}" for verb, (_, usage, says) in VERBS.items())
-    return f"""codevae {codevae.__version__}: one model of several modalities, some of which are missing.
+    return f"""codevae {__version__}: one model of several modalities, some of which are missing.
 
 usage: codevae VERB …
 

@@ -24,8 +24,8 @@ class Parser(ArgumentParser):
 
     appendix = ""
 
-    def format_help(self) -> str:
-        text = re.sub(r"--[a-z][a-z_.]*", lambda found: found[0].replace("_", "-"), super().format_help())
+    def format_help(self, formatter: Any = None) -> str:
+        text = re.sub(r"--[a-z][a-z_.]*", lambda found: found[0].replace("_", "-"), super().format_help(formatter))
         return f"{text}\n{self.appendix}" if self.appendix else text
 
     def error(self, message: str, ex: Any = None) -> Any:

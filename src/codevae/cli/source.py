@@ -90,7 +90,7 @@ def save_values(schema: data.Schema | None, name: str, values: Tensor, ids: Any,
         save(numbered(values, ids) if schema is None else schema.to_frame(name, values, ids), path)
 
 
-def numbered(values: Tensor, ids: Any, prefix: str = "") -> pd.DataFrame:
+def numbered(values: Tensor, ids: Any, prefix: str = "", id_name: str = "id") -> pd.DataFrame:
     """Values (N, F) as a table with numbered columns."""
     columns = [f"{prefix}{column}" for column in range(values.shape[1])]
-    return pd.DataFrame(values.numpy(), columns=columns, index=pd.Index(range(len(values)) if ids is None else ids, name="id"))
+    return pd.DataFrame(values.numpy(), columns=columns, index=pd.Index(range(len(values)) if ids is None else ids, name=id_name))

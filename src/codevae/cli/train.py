@@ -1,7 +1,6 @@
 """`codevae train` and `codevae resume`."""
 
 import inspect
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +8,6 @@ from codevae import data, methods
 from codevae.cli import parse
 from codevae.cli.source import BUNDLED, PICTURES, Source, parts, read, read_for
 from codevae.errors import InputError
-from codevae.files import write_whole
 from codevae.methods import Method
 from codevae.model import MultimodalVAE
 from codevae.training import History, Run, fit
@@ -63,7 +61,7 @@ def train(words: Sequence[str]) -> int:
     made.add_argument("tables", nargs="*", help=f"files, name=file, or {BUNDLED}")
     parse.add(made, options)
     made.add_subclass_arguments(Method, "method", default={"class_path": "CoDEVAE"}, required=False, help="its arguments follow: --rho 0.4")
-    parse.add(made, fit, skip=["model", "data", "validation", "out", "overwrite", "progress", "about"])
+    parse.add(made, fit, skip=["model", "data", "validation", "out", "overwrite", "progress", "about", "schema"])
     made.appendix = parse.arguments_of(METHODS)
     asked = parse.parse(made, words, METHODS)
     if not asked.tables:
@@ -76,14 +74,10 @@ def train(words: Sequence[str]) -> int:
     batch, test = _divide(source, **parts_of)
     model = MultimodalVAE(_modalities(source, asked), asked.latent_dim, made.instantiate(asked).method, seed=asked.seed)
     _say(source, batch, test, model)
-    run.path.mkdir(parents=True, exist_ok=True)
-    run.schema_file.unlink(missing_ok=True)
-    if source.schema is not None:
-        with write_whole(run.schema_file) as temporary:
-            temporary.write_text(json.dumps(source.schema.to_json(), indent=1, ensure_ascii=False), encoding="utf-8")
     about = {"tables": list(asked.tables), "id": asked.id, "labels": _listed(asked.labels), **parts_of}
     chosen = {name: asked[name] for name in inspect.signature(fit).parameters if name in asked}
-    history = fit(model, batch, **{**chosen, "about": about})
+    schema = None if source.schema is None else source.schema.to_json()
+    history = fit(model, batch, **{**chosen, "about": about, "schema": schema})
     return _done(run, history)
 
 
@@ -128,7 +122,7 @@ def _sizes(name: str, text: str) -> tuple[int, ...]:
 def _say(source: Source, batch: Any, test: Any, model: MultimodalVAE) -> None:
     """What was read, and what will be trained on it."""
     if source.schema is not None:
-        print("\n".join([*source.schema.describe(), *(f"note: {note}" for note in source.schema.notes)]))
+        print(source.schema.describe())
     have = ", ".join(f"{name} {share:.0%}" for name, share in zip(batch.names, batch.observed.float().mean(0).tolist(), strict=True))
     aside = f", {len(test):,} kept aside for the test" if test is not None else ""
     print(f"{len(batch):,} samples to train on{aside}; observed: {have}")

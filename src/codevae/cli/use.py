@@ -67,13 +67,16 @@ def embed_options(out: str, given: str | None = None, samples: int | None = None
 def embed(words: Sequence[str]) -> int:
     """samples → their latent codes"""
     asked, run, model = _opened("embed", "The latent code of every sample: its posterior mean.", words, embed_options)
-    batch = read_for(run, asked.tables).batch
-    given = _given(model, asked.given)
+    source, given = read_for(run, asked.tables), _given(model, asked.given)
+    id_name = (source.schema and source.schema.id_name) or "id"
     if asked.samples is None:
-        frame = numbered(model.embed(batch, given), batch.ids, "z")
+        frame = numbered(model.embed(source.batch, given), source.batch.ids, "z", id_name)
     else:
-        draws = model.embed(batch, given, samples=asked.samples, seed=asked.seed)
-        frame = numbered(draws.mean(0), batch.ids, "z").join(numbered(draws.std(0), batch.ids, "sd"))
+        draws = model.embed(source.batch, given, samples=asked.samples, seed=asked.seed)
+        mean, spread = (
+            numbered(values, source.batch.ids, prefix, id_name) for values, prefix in ((draws.mean(0), "z"), (draws.std(0), "sd"))
+        )
+        frame = mean.join(spread)
     save(frame, asked.out)
     return 0
 
@@ -95,6 +98,10 @@ def impute(words: Sequence[str]) -> int:
     asked, run, model = _opened("impute", "Fill what is missing, modalities and cells; what is there is kept.", words, impute_options)
     source = read_for(run, asked.tables)
     batch, given = source.batch, _given(model, asked.given)
+    ends = {}
+    if asked.intervals is not None:
+        lower, upper = intervals_of(model, batch, asked.intervals, given=given, samples=asked.samples, seed=asked.seed)
+        ends = {"lower": lower, "upper": upper}
     filled = model.impute(batch, given)
     for name in model.names:
         file = Path(asked.out) / f"{name}.csv"
@@ -102,11 +109,9 @@ def impute(words: Sequence[str]) -> int:
             save(source.tables.filled(name, filled.values[name]), file)
         else:
             save_values(source.schema, name, filled.values[name], batch.ids, file)
-    if asked.intervals is not None:
-        lower, upper = intervals_of(model, batch, asked.intervals, given=given, samples=asked.samples, seed=asked.seed)
-        for end, values in (("lower", lower), ("upper", upper)):
-            for name in model.names:
-                save_values(source.schema, name, values.values[name], batch.ids, Path(asked.out) / f"{name}.{end}.csv")
+    for end, values in ends.items():
+        for name in model.names:
+            save_values(source.schema, name, values.values[name], batch.ids, Path(asked.out) / f"{name}.{end}.csv")
     return 0
 
 

@@ -59,8 +59,9 @@ class Column:
         missing = np.isnan(values)
         if self.levels:
             codes = np.where(missing, 0, values.round()).astype(int).clip(0, len(self.levels) - 1)
-            found = pd.Series(np.array(self.levels, dtype=object)[codes]).mask(missing)
-            return found.infer_objects().to_numpy()
+            found = np.array(self.levels, dtype=object)[codes]
+            found[missing] = None
+            return pd.Series(found).infer_objects().to_numpy()
         if self.kind == "number":
             return values
         whole = np.where(missing, 0, values.round()).clip(0).astype(np.int64)

@@ -79,7 +79,7 @@ def likelihood(asked: Any, name: str) -> Likelihood:
             return cls()
     except TypeError as error:
         raise InputError(f"likelihoods[{name!r}]: {asked} needs arguments; give an instance of it, with them.") from error
-    ready = [key for key in known if key not in ("Likelihood", "Columns", "Categorical")]
+    ready = [key for key in sorted(known) if key not in ("Likelihood", "Columns", "Categorical")]
     raise InputError(f"likelihoods[{name!r}]: expected an instance of a likelihood or one of the names {listed(ready)}, got {asked!r}.")
 
 
@@ -106,7 +106,7 @@ def is_binary(values: Shaped[Tensor, "B ..."], entries: Bool[Tensor, "B ..."]) -
     return bool(((values == 0) | (values == 1) | ~entries).all())
 
 
-def _overdispersed(values: Shaped[Tensor, "B F"], entries: Bool[Tensor, "B F"]) -> bool:
+def _overdispersed(values: Shaped[Tensor, "B ..."], entries: Bool[Tensor, "B ..."]) -> bool:
     """Whether the variance is well above the mean in at least half of the columns that vary."""
     there = entries.expand(values.shape)
     x = torch.where(there, values, 0).double()

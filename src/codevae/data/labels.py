@@ -40,7 +40,7 @@ def _label(raws: Sequence[Raw], label: str, rows: Rows) -> np.ndarray:
         if clash.any():
             row = int(clash.argmax())
             raise InputError(
-                f"labels: {label!r} of {rows.ids[row]!r} is {found[row]!r} in {source} and {here[row]!r} in {raw.file}; "
+                f"labels: {label!r} of {str(rows.ids[row])!r} is {found[row]!r} in {source} and {here[row]!r} in {raw.file}; "
                 "correct one of them, or give only one table this column."
             )
         found, source = np.where(missing, here, found), raw.file

@@ -100,7 +100,8 @@ class Table:
         """Lines for a terminal: the size, how many columns of each kind, and which ones are not of the usual kind."""
         found = Counter(column.kind for column in self.columns)
         kinds = ", ".join(f"{count:,} {PLURALS[kind] if count > 1 else kind}" for kind, count in found.most_common())
-        lines = [f"{self.name}: {self.rows:,} rows × {len(self.columns):,} columns: {kinds}; {100 * self.empty:.1f} % of cells empty"]
+        size = f"{self.rows:,} rows × {len(self.columns):,} column{'s' if len(self.columns) > 1 else ''}"
+        lines = [f"{self.name}: {size}: {kinds}; {100 * self.empty:.1f} % of cells empty"]
         for kind, _ in found.most_common()[1:]:
             lines.append(f"    {PLURALS[kind]}: {listed([column.name for column in self.columns if column.kind == kind])}")
         return "\n".join(lines)

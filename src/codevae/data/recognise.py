@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from codevae.data.columns import KINDS, Column, encode, is_number
+from codevae.data.columns import Column, encode, is_number
 from codevae.data.sources import Raw
 from codevae.data.texts import texts
 from codevae.errors import InputError, listed
@@ -17,9 +17,9 @@ PAIRS = (("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"))
 def empty_columns(raw: Raw) -> list[str]:
     """The columns in which nothing stands."""
     frame: pd.DataFrame = raw.data
-    nothing = {name for name, empty in frame.isna().all().items() if empty}
-    blank = {name for name, dtype in frame.dtypes.items() if not is_number(dtype) and texts(frame[name]).isna().all()}
-    return [name for name in raw.columns if name in nothing | blank]
+    nothing = frame.isna().all().to_dict()
+    nothing |= {name: texts(frame[name]).isna().all() for name, dtype in frame.dtypes.items() if not is_number(dtype)}
+    return [name for name, so in nothing.items() if so]
 
 
 def recognise(raw: Raw, said: Mapping[str, str]) -> tuple[tuple[Column, ...], np.ndarray]:
@@ -35,16 +35,17 @@ def recognise(raw: Raw, said: Mapping[str, str]) -> tuple[tuple[Column, ...], np
     frame: pd.DataFrame = raw.data
     _refuse_empty(raw)
     spelled = {name: texts(frame[name]) for name, dtype in frame.dtypes.items() if not is_number(dtype)}
-    parsed = {name: numbers for name, cells in spelled.items() if (numbers := _parsed(cells)) is not None}
+    asked = {name: cells for name, cells in spelled.items() if said.get(name) != "category"}  # where "01" is not 1
+    parsed = {name: numbers for name, cells in asked.items() if (numbers := _parsed(cells)) is not None}
     ready = [name for name in raw.columns if name not in spelled]
     numbers = pd.DataFrame(frame[ready].to_numpy(np.float64, na_value=np.nan), columns=ready).assign(**parsed)
     whole_table = len(numbers.columns) == len(raw.columns)
     guessed = dict(zip(numbers.columns, _kinds_of_numbers(numbers.to_numpy(), whole_table), strict=True))
     columns = []
     for name in raw.columns:
-        cells = numbers[name] if name in numbers else spelled[name]
-        kind = said.get(name) or guessed.get(name) or _kind_of_texts(raw, name, cells)
-        columns.append(Column(name, kind, _levels(raw, name, kind, cells)))
+        kind = said.get(name) or guessed.get(name) or _kind_of_texts(raw, name, spelled[name])
+        levels = () if kind in ("number", "count") else _levels(raw, name, kind, numbers[name] if name in numbers else spelled[name])
+        columns.append(Column(name, kind, levels))
     return tuple(columns), encode(columns, raw)
 
 
@@ -105,11 +106,7 @@ def _truths(raw: Raw, name: str) -> bool:
 
 
 def _levels(raw: Raw, name: str, kind: str, cells: pd.Series) -> tuple[Any, ...]:
-    """What stands for 0, 1, … in a column of this kind."""
-    if kind not in KINDS:
-        raise InputError(f"kinds: expected one of {listed(KINDS)} for '{raw.name}.{name}', got {kind!r}.")
-    if kind in ("number", "count"):
-        return ()
+    """What stands for 0, 1, … in a column of yes/no or categories."""
     if _truths(raw, name):
         return (False, True)
     distinct = sorted(cells.dropna().unique())

@@ -4,7 +4,6 @@ import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from codevae.data.learned import Images, Table
 from codevae.data.rows import Rows, identify, match
 from codevae.data.sources import Raw, read_sources
 from codevae.errors import InputError, listed
-from codevae.files import write_whole
 from codevae.modality import Modality
 
 VERSION = 1
@@ -73,7 +71,10 @@ class Schema:
             ignore: columns that training did not know, "rna.weight"; those ignored in training are ignored where they are there.
         """
         asked = self.id if id is None else id
-        raws = [identify(raw, asked) for raw in read_sources(sources, asked)]
+        texts = {
+            (table.name, column.name) for table in self.tables if isinstance(table, Table) for column in table.columns if not column.as_is
+        }
+        raws = [identify(raw, asked) for raw in read_sources(sources, asked, lambda *place: place in texts)]
         wanted = tuple(dict.fromkeys([*self.labels, *several(labels)]))
         ignored = addressed(several(ignore), raws, "ignore")
         kept = [raw.without({*wanted, *ignored.get(raw.name, ())}) for raw in raws]
@@ -163,20 +164,6 @@ class Schema:
             raise InputError(
                 f"schema.json: it is damaged ({type(error).__name__}: {error}); restore the run folder, or train anew."
             ) from error
-
-    def save(self, path: str | Path) -> None:
-        """Write `to_json()` to a file."""
-        with write_whole(path) as temporary:
-            temporary.write_text(json.dumps(self.to_json(), ensure_ascii=False, indent=1), encoding="utf-8")
-
-    @classmethod
-    def load(cls, path: str | Path) -> "Schema":
-        """The schema that was saved."""
-        try:
-            plain = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise InputError(f"{path}: expected a schema that was saved, got {error}; restore the run folder, or train anew.") from error
-        return cls.from_json(plain)
 
 
 def _table(table: dict[str, Any] | None = None, images: dict[str, Any] | None = None) -> Table | Images:

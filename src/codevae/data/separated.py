@@ -2,25 +2,30 @@
 
 import csv
 import gzip
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from codevae.data.texts import texts
 from codevae.errors import InputError
 
 BY_POSITION = "none"
 """What is given as `id` to match rows by their position."""
 
 
-def read_separated(path: Path, separator: str, id: str | None = None) -> tuple[pd.DataFrame, np.ndarray]:
+def read_separated(
+    path: Path, separator: str, id: str | None = None, as_text: Callable[[str], bool] = lambda column: False
+) -> tuple[pd.DataFrame, np.ndarray]:
     """The table and the line that each row stands on; ids, and what passes for true and false, stay the texts they are.
 
     Arguments:
         path: a .csv or .tsv file, UTF-8, perhaps compressed (.gz).
         separator: between cells.
         id: the column of ids; None for the first, "none" for none.
+        as_text: whether the cells of a column are texts even where they look like numbers ("01" is not 1).
     """
     columns = _header(path, separator)
     id_column = columns[0] if id is None else id
@@ -34,7 +39,9 @@ def read_separated(path: Path, separator: str, id: str | None = None) -> tuple[p
         "low_memory": False,
         "skip_blank_lines": id == BY_POSITION,  # else they are counted, so that messages can name lines, and dropped below
     }
-    frame = pd.read_csv(path, dtype={id_column: str}, **options)
+    kept = [name for name in columns if name != id_column and as_text(name)]
+    frame = pd.read_csv(path, dtype=dict.fromkeys([id_column, *kept], str), **options)
+    frame = frame.assign(**{name: _unless_lost(frame[name]) for name in kept})
     flags = [name for name, dtype in frame.dtypes.items() if dtype in (bool, object)]
     if flags:
         frame[flags] = pd.read_csv(path, dtype=str, usecols=flags, **options)[flags]
@@ -42,6 +49,12 @@ def read_separated(path: Path, separator: str, id: str | None = None) -> tuple[p
         without_id = frame.index[frame[id_column].isna()]
         frame = frame.drop(index=without_id[frame.loc[without_id].isna().all(axis=1)])
     return frame.reset_index(drop=True), frame.index.to_numpy() + 2
+
+
+def _unless_lost(cells: pd.Series) -> pd.Series:
+    """Texts as numbers where that changes no more than 1.0 to 1."""
+    numbers = pd.to_numeric(cells, errors="coerce")
+    return numbers if (texts(numbers) == cells.str.removesuffix(".0"))[cells.notna()].all() else cells
 
 
 def _header(path: Path, separator: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Files, frames and arrays as they come: a name and rows each. What the cells mean is read elsewhere."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -58,15 +58,21 @@ class Raw:
         return replace(self, data=self.data.drop(columns=gone)) if gone else self
 
 
-def read_sources(sources: Any, id: str | None = None) -> list[Raw]:
-    """Every table of the sources, ids not yet told from columns; `read_tables` says what sources may be."""
+def read_sources(sources: Any, id: str | None = None, as_text: Callable[[str, str], bool] = lambda name, column: False) -> list[Raw]:
+    """Every table of the sources, ids not yet told from columns.
+
+    Arguments:
+        sources: `read_tables` says what they may be.
+        id: the column of ids.
+        as_text: whether the cells of a column, given by table and name, are texts even where they look like numbers.
+    """
     if isinstance(sources, pd.DataFrame | np.ndarray):
         raise InputError(f"sources: a {type(sources).__name__} has no file to be named after; give it a name, {{'rna': …}}.")
     if isinstance(sources, Mapping):
         named: list[tuple[str | None, Any]] = [(str(name), source) for name, source in sources.items()]
     else:
         named = [_named(source) for source in ([sources] if isinstance(sources, str | Path) else sources)]
-    raws = [raw for name, source in named for raw in _read(name, source, id)]
+    raws = [raw for name, source in named for raw in _read(name, source, id, as_text)]
     if not raws:
         raise InputError("sources: expected at least one table, got none.")
     files: dict[str, str] = {}
@@ -89,7 +95,7 @@ def _named(source: Any) -> tuple[str | None, Any]:
     return None, source
 
 
-def _read(name: str | None, source: Any, id: str | None) -> list[Raw]:
+def _read(name: str | None, source: Any, id: str | None, as_text: Callable[[str, str], bool]) -> list[Raw]:
     if isinstance(source, pd.DataFrame):
         return [_framed(str(name), f"the frame {name!r}", source)]
     if isinstance(source, np.ndarray):
@@ -102,7 +108,7 @@ def _read(name: str | None, source: Any, id: str | None) -> list[Raw]:
             f"{path}: {'this is a folder; give the files in it' if path.is_dir() else 'there is no such file; check the path'}."
         )
     try:
-        return _read_file(name, path, id)
+        return _read_file(name, path, id, as_text)
     except InputError:
         raise
     except UnicodeDecodeError as error:
@@ -116,11 +122,11 @@ def _read(name: str | None, source: Any, id: str | None) -> list[Raw]:
         ) from error
 
 
-def _read_file(name: str | None, path: Path, id: str | None) -> list[Raw]:
+def _read_file(name: str | None, path: Path, id: str | None, as_text: Callable[[str, str], bool]) -> list[Raw]:
     plain = Path(path.name.removesuffix(".gz"))
     called, ending = name or plain.stem, plain.suffix.lower()
     if ending in SEPARATORS:
-        frame, lines = read_separated(path, SEPARATORS[ending], id)
+        frame, lines = read_separated(path, SEPARATORS[ending], id, lambda column: as_text(called, column))
         return [Raw(called, str(path), frame, path.name[len(plain.stem) :], lines=lines)]
     if ending == ".parquet":
         return [_framed(called, str(path), read_parquet(path), ".parquet")]

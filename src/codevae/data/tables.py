@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from codevae.data.columns import KINDS
 from codevae.data.labels import require_labels, take_labels
 from codevae.data.learned import Images, Table
 from codevae.data.recognise import empty_columns
@@ -53,15 +54,19 @@ def read_tables(
         >>> tables.batch.labels["type"].tolist()
         ['', 'x', 'y']
     """
-    labels, ignore = several(labels), several(ignore)
-    raws = [identify(raw, id) for raw in read_sources(sources, id)]
+    labels, ignore, kinds = several(labels), several(ignore), dict(kinds or {})
+
+    def as_text(name: str, column: str) -> bool:
+        return kinds.get(f"{name}.{column}", kinds.get(name)) == "category"
+
+    raws = [identify(raw, id) for raw in read_sources(sources, id, as_text)]
     require_labels(raws, labels)
     ignored = _ignored(ignore, raws)
     kept = [raw.without({*labels, *ignored.get(raw.name, ())}) for raw in raws]
     kept = [raw for raw in kept if raw.columns or isinstance(raw.data, np.ndarray)]
     if not kept:
         raise InputError("sources: no table has a column left beside its ids, labels and ignored columns; give one with values to model.")
-    said = _said(kinds or {}, kept)
+    said = _said(kinds, kept)
     rows = match(raws, kept)
     learned = {raw.name: _learn(raw, said.get(raw.name, {}), ignored.get(raw.name, ())) for raw in kept}
     schema = Schema(
@@ -86,6 +91,9 @@ def _ignored(ignore: Sequence[str], raws: Sequence[Raw]) -> dict[str, list[str]]
 def _said(kinds: Mapping[str, str], raws: Sequence[Raw]) -> dict[str, dict[str, str]]:
     """Kinds by table and column; what is said of a column goes before what is said of its table."""
     found: dict[str, dict[str, str]] = {raw.name: {} for raw in raws}
+    for key, kind in kinds.items():
+        if kind not in KINDS:
+            raise InputError(f"kinds: expected one of {listed(KINDS)} for {key!r}, got {kind!r}.")
     for key in sorted(kinds, key=lambda key: key not in found):
         for name, columns in addressed([key], raws, "kinds").items():
             found[name].update(dict.fromkeys(columns, kinds[key]))

@@ -20,7 +20,8 @@ def texts(cells: pd.Series) -> pd.Series:
 def spell(value: Any) -> Any:
     """One value as a text, or NaN if nothing is left of it."""
     if isinstance(value, float | np.floating):
-        return str(int(value)) if float(value).is_integer() else repr(float(value))
+        number = float(value)
+        return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
     return str(value).strip() or np.nan
 
 

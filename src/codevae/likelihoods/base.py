@@ -42,9 +42,12 @@ class Likelihood(Recorded, nn.Module):
 
     def features(self, x: Shaped[Tensor, "B ..."], entries: Bool[Tensor, "B ..."]) -> Float[Tensor, "B ..."]:
         """What an encoder sees: `view` of the values, 0 where absent."""
-        seen = self.view(torch.where(entries, x, 0))
-        there = entries.reshape(*entries.shape, *(1,) * (seen.ndim - entries.ndim))
-        return torch.where(there, seen, 0.0)
+        return torch.where(self.present(entries), self.view(torch.where(entries, x, 0)), 0.0)
+
+    def present(self, entries: Bool[Tensor, "B ..."]) -> Bool[Tensor, "B ..."]:
+        """Which features are there, in their shape: all that one entry is turned into go together."""
+        each = entries.reshape(*entries.shape, *(1,) * (len(self.feature_shape) - len(self.shape)))
+        return each.expand(len(entries), *self.feature_shape)
 
     def view(self, x: Tensor) -> Tensor:
         """Values as an encoder likes them; element by element."""
@@ -65,7 +68,11 @@ class Likelihood(Recorded, nn.Module):
 
     def predict(self, raw: Tensor) -> Tensor:
         """One value of the stored kind: the mean of numbers, the likeliest category."""
-        return self.mean(raw)
+        return self.pool(raw.unsqueeze(0))
+
+    def pool(self, raw: Tensor) -> Tensor:
+        """One value from several draws (the first axis): the mean of numbers, the category that is likeliest on average."""
+        return self.mean(raw).mean(0)
 
     def draw(self, raw: Tensor) -> Tensor:
         """A draw of x given z."""

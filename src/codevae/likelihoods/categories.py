@@ -24,8 +24,8 @@ class Bernoulli(Likelihood):
     def mean(self, raw):
         return torch.sigmoid(raw)
 
-    def predict(self, raw):
-        return (raw > 0).to(raw.dtype)
+    def pool(self, raw):
+        return (self.mean(raw).mean(0) > 0.5).to(raw.dtype)
 
     def draw(self, raw):
         return (torch.rand_like(raw) < torch.sigmoid(raw)).to(raw.dtype)
@@ -66,8 +66,8 @@ class Categorical(Likelihood):
     def mean(self, raw):
         return raw.softmax(-1)
 
-    def predict(self, raw):
-        return raw.argmax(-1)
+    def pool(self, raw):
+        return self.mean(raw).mean(0).argmax(-1)
 
     def draw(self, raw):
         return (raw - torch.log(-torch.log(torch.rand_like(raw).clamp(1e-7, 1 - 1e-7)))).argmax(-1)

@@ -21,20 +21,21 @@ class Columns(Likelihood):
     Example:
         >>> from codevae.likelihoods import Categorical, Normal
         >>> mixed = Columns([(Normal(), [0, 2]), (Categorical(3), [1])]).build((3,))
-        >>> from codevae.likelihoods import Categorical, Normal
         >>> mixed.raw_shape
         (5,)
     """
 
     back: Tensor
 
-    def __init__(self, parts: Sequence[tuple[Likelihood, Sequence[int]]]):
+    def __init__(self, parts: Sequence[Sequence[Any]]):
         super().__init__()
         self.held = nn.ModuleList(part for part, _ in parts)
         self.columns = [list(columns) for _, columns in parts]
 
     def build(self, shape):
         super().build(shape)
+        if len(self.shape) != 1:
+            raise InputError(f"Columns: describes a table, whose values have the shape (columns,), not {self.shape}.")
         if sorted(sum(self.columns, [])) != list(range(*self.shape)):
             raise InputError(f"Columns(parts): each of the {self.shape[0]} columns must be in exactly one part, got {self.columns}.")
         for part, columns in zip(self.parts, self.columns, strict=True):
@@ -74,6 +75,10 @@ class Columns(Likelihood):
     def features(self, x, entries):
         return torch.cat([part.features(values, there).flatten(1) for part, values, there in self._each(x, entries)], -1)
 
+    def present(self, entries):
+        entries = entries.expand(-1, *self.shape)
+        return torch.cat([part.present(entries[:, held]).flatten(1) for part, held in zip(self.parts, self.columns, strict=True)], -1)
+
     def score(self, raw, x, entries):
         pieces = zip(self._split(raw), self._each(x, entries), strict=True)
         return torch.stack([part.score(piece, values, there) for (part, piece), (_, values, there) in pieces]).sum(0)
@@ -89,8 +94,8 @@ class Columns(Likelihood):
         """As `predict`: a table has one number a column, so a category is given by its code."""
         return self._assemble(raw, "predict")
 
-    def predict(self, raw):
-        return self._assemble(raw, "predict")
+    def pool(self, raw):
+        return self._assemble(raw, "pool")
 
     def draw(self, raw):
         return self._assemble(raw, "draw")

@@ -2,7 +2,7 @@
 
 import torch
 from torch import nn
-from torch.nn.functional import logsigmoid
+from torch.nn.functional import logsigmoid, softplus
 
 from codevae.axes import Tensor
 from codevae.likelihoods.base import Likelihood, moments
@@ -55,7 +55,7 @@ class Poisson(Likelihood):
 class NegativeBinomial(Poisson):
     """Counts with more variance than a Poisson's: mean μ from the decoder, variance μ + μ²/θ with θ learned per column.
 
-    log p = log Γ(x+θ) − log Γ(θ) − log x! + θ log θ/(θ+μ) + x log μ/(θ+μ).
+    log p = log Γ(x+θ) − log Γ(θ) − log x! + θ log θ/(θ+μ) + x log μ/(θ+μ); as θ grows, a Poisson.
     """
 
     def build(self, shape):
@@ -68,9 +68,10 @@ class NegativeBinomial(Poisson):
 
     def _counts(self, log_mean: Tensor, x: Tensor) -> Tensor:
         log_theta = self.log_theta.clamp(-10.0, 15.0)
-        theta, both = log_theta.exp(), torch.logaddexp(log_theta, log_mean)
-        ways = torch.lgamma(x + theta) - torch.lgamma(theta) - torch.lgamma(x + 1.0)
-        return ways + theta * (log_theta - both) + x * (log_mean - both)
+        theta = log_theta.exp()
+        # θ/(θ+μ) = 1 / (1 + μ/θ) and μ/(θ+μ) = 1 / (1 + θ/μ), which keep their digits when one of the two is small
+        chance = theta * softplus(log_mean - log_theta) + x * softplus(log_theta - log_mean)
+        return _log_rising(theta, x) - torch.lgamma(x + 1.0) - chance
 
     def _draw_counts(self, mean: Tensor) -> Tensor:
         theta = self.log_theta.detach().clamp(-10.0, 15.0).exp()
@@ -101,3 +102,17 @@ class ZeroInflatedNegativeBinomial(NegativeBinomial):
     def draw(self, raw):
         counts = self._draw_counts(self.log_rate(raw[..., 0]).exp())
         return torch.where(torch.rand_like(counts) < torch.sigmoid(raw[..., 1]), 0.0, counts)
+
+
+def _log_rising(theta: Tensor, x: Tensor) -> Tensor:
+    """log Γ(x+θ) / Γ(θ); for large θ by Stirling's series, since the difference of two log Γ has no digits left there (in single
+    precision it is off by 3 nats at θ = e¹⁵)."""
+    large = theta > 32
+    few, many = torch.where(large, 1.0, theta), torch.where(large, theta, 32.0)
+    series = (x + many - 0.5) * torch.log1p(x / many) + x * (many.log() - 1) + _stirling(x + many) - _stirling(many)
+    return torch.where(large, series, torch.lgamma(x + few) - torch.lgamma(few))
+
+
+def _stirling(t: Tensor) -> Tensor:
+    """What Stirling's formula leaves of log Γ(t)."""
+    return (1 / 12 - 1 / (360 * t.square())) / t

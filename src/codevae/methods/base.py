@@ -143,7 +143,7 @@ def resolve_weights(weights: Any, names: Sequence[str], sizes: Mapping[str, int]
         resolved = dict.fromkeys(names, float(weights))
     else:
         raise InputError(f"modality_weights: expected 'by_size', 'by_root_size', a number or a dict by name, got {weights!r}.")
-    if min(resolved.values()) <= 0:
+    if not all(0 < value < float("inf") for value in resolved.values()):
         raise InputError(
             f"modality_weights: expected positive numbers, got {resolved}; leave a modality out of the model instead of weighing it 0."
         )

@@ -20,7 +20,7 @@ import torch
 from codevae import subsets
 from codevae.axes import Float, Tensor
 from codevae.consensus import CoDE
-from codevae.distributions import Normal, kl
+from codevae.distributions import kl
 from codevae.errors import InputError
 from codevae.methods.base import Bound, Experts, Method, positive, resolve_weights
 from codevae.subset_weights import FORMS, SubsetWeights
@@ -74,7 +74,7 @@ class CoDEVAE(Method):
         private_beta: float | None = None,
     ):
         super().__init__()
-        positive("CoDEVAE", beta=beta, omega=0.0 if omega == "auto" else omega)
+        positive("CoDEVAE", beta=beta, omega=0.0 if omega == "auto" else omega, private_beta=private_beta or 0.0)
         _among("subset_weights", subset_weights, ("auto", *FORMS))
         _among("draw", draw, ("auto", "uniform", "weighted"))
         _among("private", private, ("own", "prior", "released"))
@@ -196,7 +196,8 @@ class CoDEVAE(Method):
     def _follow(self, value: Float[Tensor, "B"], per_subset: Float[Tensor, "K B"], plan: Plan) -> None:
         """Running means (0.99) of L and, for ω = "auto", of each L_k."""
         points = plan.points.to(value.dtype)
-        now = torch.stack([value.sum() / points.sum().clamp(min=1), torch.ones_like(points[0])])
+        some = points.sum().clamp(max=1)  # a batch that has nothing says nothing
+        now = torch.stack([value.sum() / points.sum().clamp(min=1), some])
         self.level.lerp_(now, 0.01)
         if self.omega == "auto":
             applies = (plan.share > 0).to(value.dtype)

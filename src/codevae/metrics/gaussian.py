@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Gaussian:
     Example:
         >>> table = np.random.default_rng(0).normal(size=(200, 1)) @ np.array([[1.0, 2.0]])
         >>> table[0, 1] = np.nan
-        >>> fitted = Gaussian.fit(table, ridge=0.01)
+        >>> fitted = Gaussian.fit(table, ridge=1e-4)
         >>> bool(abs(fitted.impute(table)[0, 1] - 2 * table[0, 0]) < 0.01)
         True
     """
@@ -37,27 +38,27 @@ class Gaussian:
     objective: tuple[float, ...] = ()
 
     @classmethod
-    def fit(cls, table: np.ndarray, ridge: float = 10.0, iterations: int = 50, tolerance: float = 1e-6) -> "Gaussian":
+    def fit(cls, table: np.ndarray, ridge: float = 0.05, iterations: int = 50, tolerance: float = 1e-6) -> "Gaussian":
         """The penalised maximum-likelihood estimate by EM, from the columns' means and variances.
 
         Arguments:
             table: (N, F), standardised; a row with nothing in it teaches nothing.
-            ridge: λ, in rows.
+            ridge: λ / N: how many imagined rows stand beside every real one.
             iterations: at most.
             tolerance: stop when the objective gains less than this share of itself.
         """
         table = np.asarray(table, dtype=np.float64)
         table = table[~np.isnan(table).all(1)]
-        there = ~np.isnan(table)
+        there, ridge = ~np.isnan(table), ridge * len(table)
         number = there.sum(0).clip(min=1)
         mean = np.where(there, table, 0.0).sum(0) / number
         variance = (np.where(there, table - mean, 0.0) ** 2).sum(0)
         fitted = cls(mean, np.diag((variance + ridge) / (number + ridge)))
         objective: list[float] = []
         for _ in range(iterations):
-            residual, spread, log_prob = fitted._complete(table)
-            _, log_det = np.linalg.slogdet(fitted.covariance)
-            objective.append(float(log_prob.sum() - ridge / 2 * (log_det + np.trace(np.linalg.inv(fitted.covariance)))))
+            precision, log_det = _inverse(fitted.covariance)
+            residual, spread, log_prob = fitted._complete(table, precision, log_det)
+            objective.append(float(log_prob.sum() - ridge / 2 * (log_det + np.trace(precision))))
             shift = residual.mean(0)
             centred = residual - shift
             covariance = (centred.T @ centred + spread + ridge * np.eye(len(mean))) / (len(table) + ridge)
@@ -69,26 +70,24 @@ class Gaussian:
     def impute(self, table: np.ndarray) -> np.ndarray:
         """The table with every gap filled by its mean given what its row has."""
         table = np.asarray(table, dtype=np.float64)
-        residual, _, _ = self._complete(table)
+        residual, _, _ = self._complete(table, *_inverse(self.covariance))
         return np.where(np.isnan(table), self.mean + residual, table)
 
     def log_prob(self, table: np.ndarray) -> np.ndarray:
         """(N,) log-density of what each row has."""
-        return self._complete(np.asarray(table, dtype=np.float64))[2]
+        return self._complete(np.asarray(table, dtype=np.float64), *_inverse(self.covariance))[2]
 
-    def _complete(self, table: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _complete(self, table: np.ndarray, precision: np.ndarray, log_det: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Residuals completed by their conditional means (N, F), Σ_n Cov_n (F, F), and log p of what each row has (N,)."""
-        precision = np.linalg.inv(self.covariance)
-        log_det = np.full(len(table), np.linalg.slogdet(self.covariance)[1])
-        residual, spread = np.nan_to_num(table - self.mean), np.zeros_like(self.covariance)
+        log_dets, residual, spread = np.full(len(table), log_det), np.nan_to_num(table - self.mean), np.zeros_like(self.covariance)
         for rows, lacking in _patterns(np.isnan(table)):
             block = np.ix_(lacking, lacking)
-            conditional = np.linalg.inv(precision[block])
+            conditional, of_block = _inverse(precision[block])
             residual[np.ix_(rows, lacking)] = -residual[rows] @ precision[:, lacking] @ conditional
             spread[block] += len(rows) * conditional
-            log_det[rows] += np.linalg.slogdet(precision[block])[1]
+            log_dets[rows] += of_block
         quadratic = ((residual @ precision) * residual).sum(1)
-        return residual, spread, -0.5 * (quadratic + log_det + np.log(2 * np.pi) * (~np.isnan(table)).sum(1))
+        return residual, spread, -0.5 * (quadratic + log_dets + np.log(2 * np.pi) * (~np.isnan(table)).sum(1))
 
 
 def _patterns(missing: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -98,3 +97,9 @@ def _patterns(missing: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     for pattern, rows in zip(patterns, np.split(order, np.cumsum(np.bincount(which.reshape(-1)))[:-1]), strict=True):
         if pattern.any():
             yield rows, np.flatnonzero(pattern)
+
+
+def _inverse(matrix: np.ndarray) -> tuple[np.ndarray, float]:
+    """The inverse and the log-determinant of a positive definite matrix, from one Cholesky factor (numpy has no such inverse)."""
+    factor = torch.linalg.cholesky(torch.from_numpy(matrix))
+    return torch.cholesky_inverse(factor).numpy(), 2 * float(factor.diagonal().log().sum())

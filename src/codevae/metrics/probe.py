@@ -9,10 +9,10 @@ from codevae.errors import InputError
 
 
 def linear_probe(train: Any, train_labels: Any, test: Any, test_labels: Any, points: int = 500, seed: int = 0) -> float:
-    """Accuracy on all of `test` of a logistic regression (lbfgs) on `points` random rows of `train`, standardised by them.
+    """Accuracy on all of `test` of a logistic regression (lbfgs) fitted to `points` random rows of `train`.
 
     Arguments:
-        train: (N, D) codes, or raw columns to compare with.
+        train: (N, D) codes, as they are; raw columns to compare with should be standardised first.
         train_labels: their classes.
         test: codes of other data points.
         test_labels: their classes.
@@ -28,7 +28,4 @@ def linear_probe(train: Any, train_labels: Any, test: Any, test_labels: Any, poi
     rows = np.sort(random.order(len(train), seed, 0)[:points])
     if len(np.unique(train_labels[rows])) < 2:
         raise InputError("linear_probe(train_labels): the drawn training points are all of one class; give more points.")
-    center, spread = train[rows].mean(0), train[rows].std(0)
-    spread[spread == 0] = 1.0
-    probe = LogisticRegression(max_iter=3000).fit((train[rows] - center) / spread, train_labels[rows])
-    return float(probe.score((test - center) / spread, test_labels))
+    return float(LogisticRegression(max_iter=3000).fit(train[rows], train_labels[rows]).score(test, test_labels))

@@ -6,15 +6,29 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
+from codevae import random
 from codevae.axes import Bool, Float, Tensor
 from codevae.record import Recorded
+
+
+class Dropout(nn.Module):
+    """A share of the units left out in training; drawn like every draw, so that several processes drop what one would have dropped."""
+
+    def __init__(self, share: float):
+        super().__init__()
+        self.share = share
+
+    def forward(self, x: Float[Tensor, "B units"]) -> Float[Tensor, "B units"]:
+        if not self.training or not self.share:
+            return x
+        return torch.where(random.uniform(x.shape, x, 0) < self.share, 0.0, x / (1 - self.share))
 
 
 def layers(inputs: int, width: int, depth: int, dropout: float) -> nn.Sequential:
     """`depth` hidden layers of `width`."""
     blocks: list[nn.Module] = []
     for _ in range(depth):
-        blocks += [nn.Linear(inputs, width), nn.SiLU(), *([nn.Dropout(dropout)] if dropout else [])]
+        blocks += [nn.Linear(inputs, width), nn.SiLU(), *([Dropout(dropout)] if dropout else [])]
         inputs = width
     return nn.Sequential(*blocks)
 
@@ -31,7 +45,7 @@ class TableEncoder(Recorded, nn.Module):
     """
 
     def __init__(
-        self, features: Sequence[int], outputs: int, width: int = 256, depth: int = 2, dropout: float = 0.0, sees_gaps: bool = False
+        self, features: Sequence[int], outputs: int, width: int = 256, depth: int = 1, dropout: float = 0.2, sees_gaps: bool = False
     ):
         super().__init__()
         self.sees_gaps = sees_gaps
@@ -56,7 +70,7 @@ class TableDecoder(Recorded, nn.Module):
         dropout: the share of hidden units left out in training.
     """
 
-    def __init__(self, inputs: int, shape: Sequence[int], width: int = 256, depth: int = 2, dropout: float = 0.0):
+    def __init__(self, inputs: int, shape: Sequence[int], width: int = 256, depth: int = 1, dropout: float = 0.0):
         super().__init__()
         self.shape = tuple(shape)
         self.hidden = layers(inputs, width, depth, dropout)

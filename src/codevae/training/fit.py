@@ -22,7 +22,7 @@ def fit(
     *,
     epochs: float | None = None,
     steps: int | None = None,
-    batch_size: int = 256,
+    batch_size: int = 128,
     learning_rate: float = 1e-3,
     schedule: str = "cosine",
     weight_decay: float = 0.0,
@@ -39,13 +39,14 @@ def fit(
     precision: str = "32-true",
     progress: bool = True,
     about: Mapping[str, Any] | None = None,
+    schema: Mapping[str, Any] | None = None,
 ) -> History:
     """Training: the model is trained in place, and left with its best weights.
 
     Arguments:
         model: what to train.
         data: all data points in one `Batch`; any of their modalities may be missing.
-        epochs: how often every data point is seen; give this or `steps` (default: 3,000 steps or 20 epochs, whichever is more).
+        epochs: how often every data point is seen; give this or `steps` (default: 1,500 steps or 20 epochs, whichever is more).
         steps: how many updates.
         batch_size: data points of an update, over all processes.
         learning_rate: of Adam.
@@ -63,6 +64,7 @@ def fit(
         accelerator, devices, precision: as in lightning-fabric ("auto", "cpu", "cuda", "mps"; 1; "32-true", "bf16-mixed").
         progress: whether to show a progress bar.
         about: plain values kept with the run under `data` in its config.
+        schema: what was learned of the tables, `tables.schema.to_json()`, kept with the run for the command line.
 
     Example:
         >>> from codevae import Modality
@@ -73,11 +75,11 @@ def fit(
     """
     data = model.prepare(data)
     kept, checked = _held_out(model, data, validation, seed)
-    size = min(batch_size, len(kept))
+    size = max(1, min(batch_size, len(kept)))
     per_epoch = math.ceil(len(kept) / size)
     settings = Settings(
         steps=steps_of(epochs, steps, per_epoch),
-        batch_size=size,
+        batch_size=min(batch_size, size),
         learning_rate=learning_rate,
         schedule=schedule,
         weight_decay=weight_decay,
@@ -92,6 +94,7 @@ def fit(
         precision=precision,
     )
     settings.check()
+    model.calibrate(kept)
     run = None
     if out is not None:
         run = Run(out)
@@ -99,13 +102,10 @@ def fit(
             raise InputError(
                 f"{out}: there is a run already; choose another folder, go on with `resume`, or replace it with overwrite=True."
             )
-        for file in (run.config_file, run.state_file, run.weights_file, run.best_file, run.history_file, run.report_file):
+        for file in (run.config_file, run.state_file, run.weights_file, run.best_file, run.history_file, run.report_file, run.schema_file):
             file.unlink(missing_ok=True)
-        model.calibrate(kept)
         facts = {**(about or {}), "points": len(data), "fingerprint": fingerprint(data), "own_validation": isinstance(validation, Batch)}
-        run.start(model, asdict(settings), facts)
-    else:
-        model.calibrate(kept)
+        run.start(model, asdict(settings), facts, schema)
     return Training(model, kept, checked, settings, run, progress).go()
 
 
@@ -139,7 +139,8 @@ def resume(
     facts = config["data"]
     if fingerprint(data) != facts.get("fingerprint"):
         raise InputError(
-            f"{path}: the data are not those that the run was started with ({facts.get('points')} data points then, {len(data)} now, or other values)."
+            f"{path}: the data are not those that the run was started with ({facts.get('points')} data points then, {len(data)} now, or "
+            "other values); give the same again."
         )
     if facts.get("own_validation") and validation is None:
         raise InputError(f"{path}: the run had a validation batch of its own; give it again, resume(path, data, validation=…).")

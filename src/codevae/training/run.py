@@ -5,6 +5,7 @@ weights.safetensors    the weights at the end
 best.safetensors       the weights with the best validation bound, which `load` prefers
 state.safetensors      what resuming needs: weights, optimiser and counters, in one file so that they cannot disagree
 history.csv            one row per evaluation
+schema.json            the columns of the tables, where it was trained on tables
 """
 
 import json
@@ -19,13 +20,13 @@ import yaml
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 
-import codevae
 from codevae.axes import Tensor
 from codevae.errors import InputError
 from codevae.files import write_whole
 from codevae.model import MultimodalVAE
 from codevae.record import describe, rebuild
 from codevae.training.history import History
+from codevae.version import __version__
 
 FORMAT = 1
 """Of the run folder; a newer one is refused with a word on what to do."""
@@ -48,20 +49,25 @@ class Run:
         self.schema_file = self.path / "schema.json"
         self.report_file = self.path / "report.html"
 
-    def start(self, model: MultimodalVAE, training: Mapping[str, Any], data: Mapping[str, Any]) -> None:
-        """Write the config: what the run is, before it has any weights."""
+    def start(
+        self, model: MultimodalVAE, training: Mapping[str, Any], data: Mapping[str, Any], schema: Mapping[str, Any] | None = None
+    ) -> None:
+        """Write the config, and the schema of the tables: what the run is, before it has any weights."""
         config = {
             "format": FORMAT,
             "versions": {
-                "codevae": codevae.__version__,
+                "codevae": __version__,
                 "python": platform.python_version(),
-                "torch": torch.__version__,
+                "torch": str(torch.__version__),
                 "numpy": np.__version__,
             },
             "data": dict(data),
             "training": dict(training),
             "model": describe(model),
         }
+        if schema is not None:
+            with write_whole(self.schema_file) as temporary:
+                temporary.write_text(json.dumps(schema, indent=1, ensure_ascii=False), encoding="utf-8")
         with write_whole(self.config_file) as temporary:
             temporary.write_text(yaml.safe_dump(_plain(config), sort_keys=False, allow_unicode=True), encoding="utf-8")
 
@@ -89,7 +95,7 @@ class Run:
         if not isinstance(version, int) or version > FORMAT:
             raise InputError(
                 f"{self.config_file}: written in format {version} by codevae {config.get('versions', {}).get('codevae', '?')}, this is "
-                f"codevae {codevae.__version__} with format {FORMAT}; upgrade codevae to use it."
+                f"codevae {__version__} with format {FORMAT}; upgrade codevae to use it."
             )
         return config
 
