@@ -31,7 +31,7 @@ test: setup ## lint, types, all tests (the slow ones too), documentation
 	$(BIN)/mkdocs build --strict --quiet
 
 demo: setup ## train on the bundled data with 40 % of it missing, and write a report
-	$(BIN)/codevae train multiple_features --missing 0.4 --out runs/demo --overwrite
+	$(BIN)/codevae train multiple_features --missing 0.4 --test 0.3 --out runs/demo --overwrite
 	$(BIN)/codevae report runs/demo
 
 docs: setup ## serve the documentation on this machine, rebuilt at every change

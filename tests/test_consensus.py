@@ -384,6 +384,13 @@ def test_learned_ones_keep_within_their_bounds():
         assert code.correlation().item() == pytest.approx(expected)
 
 
+def test_a_learned_rho_near_one_keeps_the_digits_of_its_distance_from_one():
+    code, q = CoDE("learned", bounds=(0.0, 0.99999)).build(3, 2), experts(3, 50, 2, 0.3, torch.float32)
+    with torch.no_grad():
+        code.raw.fill_(100.0)  # at its upper bound
+    agree(code(q, powerset(3)), CoDE(0.99999)(q, powerset(3)), rtol=1e-5, atol=1e-5)
+
+
 def test_sizes_of_what_is_learned():
     shapes = {form: code_shape(CoDE(form).build(4, 3)) for form in LEARNED}
     assert shapes == {"learned": (), "learned_per_dimension": (3,), "learned_matrix": (4, 4), "learned_matrix_per_dimension": (3, 4, 4)}

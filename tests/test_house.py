@@ -7,7 +7,7 @@ import sys
 import tomllib
 from functools import cache
 from graphlib import TopologicalSorter
-from importlib.metadata import packages_distributions
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -52,6 +52,12 @@ HEAVY = {"torch", "pandas", "lightning_fabric", "matplotlib", "sklearn"}
 
 SOURCES = sources()
 every_file = pytest.mark.parametrize("path", SOURCES, ids=str)
+
+
+@cache
+def distributions() -> dict[str, list[str]]:
+    """Which distributions install which top-level module; slow to ask."""
+    return dict(metadata.packages_distributions())
 
 
 def dotted(path: Path) -> str:
@@ -140,7 +146,7 @@ def test_third_parties_are_declared(path):
     names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
     foreign = {name.split(".")[0] for name in names} - sys.stdlib_module_names - {"codevae"}
-    packages = {name: {other.lower() for other in packages_distributions().get(name, [name])} for name in foreign}
+    packages = {name: {other.lower() for other in distributions().get(name, [name])} for name in foreign}
     assert not {name for name, candidates in packages.items() if not candidates & declared}
 
 

@@ -1,9 +1,11 @@
 """Every likelihood against scipy, and what must hold for each of them."""
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.stats
@@ -128,7 +130,10 @@ CASES = {
     ),
     "student": Case(StudentT, (3,), lambda: numbers(3), located(scipy.stats.t, df=5.0)),
     "student of learned df": Case(
-        lambda: StudentT(df="learned"), (3,), lambda: numbers(3), lambda l, *rest: located(scipy.stats.t, df=l.degrees().item())(l, *rest)
+        lambda: StudentT(df="learned"),
+        (3,),
+        lambda: numbers(3),
+        lambda made, *rest: located(scipy.stats.t, df=made.degrees().item())(made, *rest),
     ),
     "bernoulli": Case(Bernoulli, (3,), lambda: torch.randint(2, (B, 3)).float(), bernoulli),
     "bernoulli of bools": Case(Bernoulli, (3,), lambda: torch.rand(B, 3) < 0.3, bernoulli, (False, True)),
@@ -382,8 +387,6 @@ def test_the_negative_binomial_keeps_its_digits(log_theta, dtype):
 @np.vectorize
 def precise(theta, mean, x):
     """The density with 40 digits."""
-    import mpmath
-
     with mpmath.workdps(40):
         theta, mean, x = mpmath.mpf(theta), mpmath.mpf(mean), mpmath.mpf(float(x))
         ways = mpmath.loggamma(x + theta) - mpmath.loggamma(theta) - mpmath.loggamma(x + 1)
@@ -438,8 +441,6 @@ def test_columns_must_be_a_partition(columns):
 def test_values_that_do_not_fit(likelihood, values, message):
     x = torch.tensor(values)
     likelihood.build((1,))
-    import re
-
     assert re.search(message, likelihood.wrong(x, everywhere(x)))
     assert likelihood.wrong(x, torch.zeros_like(everywhere(x))) is None
     assert re.search(message, likelihood.wrong(x, torch.ones(len(x), 1, dtype=torch.bool)))

@@ -84,7 +84,9 @@ def test_what_each_subset_lacks_is_exactly_its_divergence_from_the_posterior(rho
 @pytest.mark.parametrize("rho", RHOS, ids=str)
 def test_the_bound_is_the_sum_that_the_formula_says(rho, exact_noise):
     truth = world()
-    made = random_weights(model(truth, CoDEVAE(rho=rho, beta=2.5, omega=3.0, samples=8, modality_weights={"a": 1.0, "b": 0.5, "c": 4.0}), jitter=0.1))
+    made = random_weights(
+        model(truth, CoDEVAE(rho=rho, beta=2.5, omega=3.0, samples=8, modality_weights={"a": 1.0, "b": 0.5, "c": 4.0}), jitter=0.1)
+    )
     batch = gaps(truth.draw(16))
     bound, logits = made(batch), made.method.subset_weights.logits
     bonus = []
@@ -133,7 +135,9 @@ def test_cells_that_are_missing_are_left_out_of_log_p_too(exact_noise):
     row = (full.all(-1) & (bound.plan.share > 0)).long().argmax(0)
     level = (bound.reconstruction.sum(-1) - bound.divergence).gather(0, row.unsqueeze(0))[0]
     some = part.observed.any(1)
-    assert_close((truth.log_prob(part) - level)[some], truth.gap(part[some], q.loc[0, some], q.scale[0, some]).detach(), rtol=1e-8, atol=1e-8)
+    assert_close(
+        (truth.log_prob(part) - level)[some], truth.gap(part[some], q.loc[0, some], q.scale[0, some]).detach(), rtol=1e-8, atol=1e-8
+    )
 
 
 @pytest.mark.parametrize("exact", ["for every subset", "for the full set"])
@@ -281,6 +285,16 @@ def test_the_baseline_is_the_running_mean_of_earlier_steps(no_noise):
     before = made.method.level.clone()
     made.eval()(truth.draw(4))
     assert torch.equal(made.method.level, before)
+
+
+def test_the_baseline_leaves_out_what_no_subset_changes(no_noise):
+    truth = world(sizes=(2, 3), latent_dim=1, private=(1, 2))
+    made, batch = model(truth, CoDEVAE(rho=0.3, subsets=1, modality_weights=1.0), jitter=0.1).train(), truth.draw(200)
+    divergence = sum(kl(q, Normal(torch.zeros(1), torch.ones(1))) for q in made.encode(batch).private.values())
+    bound = made(batch)
+    level = made.method.level[0] / made.method.level[1]
+    assert_close(level, (bound.value + divergence).mean().detach())  # that of the L_k, without the private latents' divergence
+    assert_close(bound.value, (bound.reconstruction.sum(-1) - bound.divergence)[0] - divergence)
 
 
 def test_omega_auto_is_the_spread_of_the_subsets(no_noise):
@@ -475,7 +489,10 @@ def test_a_point_that_has_nothing(method):
     assert all(parameter.grad is None or not parameter.grad.any() for parameter in made.parameters())
     # next to others it changes nothing for them
     some = truth.draw(2)
-    both = Batch({name: torch.cat([some.values[name], nothing.values[name]]) for name in truth.names}, observed=torch.tensor([[1] * 3] * 2 + [[0] * 3] * 3))
+    both = Batch(
+        {name: torch.cat([some.values[name], nothing.values[name]]) for name in truth.names},
+        observed=torch.tensor([[1] * 3] * 2 + [[0] * 3] * 3),
+    )
     if made.method.subsets == "all":
         made.method.samples = 1
         torch.manual_seed(0)
@@ -492,7 +509,9 @@ def test_padding_changes_nothing(no_noise):
 
 
 @pytest.mark.parametrize("rho", [0.5, "learned", "learned_matrix", "learned_per_dimension"])
-@pytest.mark.parametrize(("modalities", "size", "latent_dim", "columns"), [(1, 1, 1, 1), (2, 1, 1, 1), (1, 3, 2, 1), (3, 1, 2, 2), (5, 4, 1, 1)])
+@pytest.mark.parametrize(
+    ("modalities", "size", "latent_dim", "columns"), [(1, 1, 1, 1), (2, 1, 1, 1), (1, 3, 2, 1), (3, 1, 2, 2), (5, 4, 1, 1)]
+)
 def test_the_smallest_sizes(rho, modalities, size, latent_dim, columns):
     parts = [Modality(f"m{m}", (columns,), private_dim=m % 2) for m in range(modalities)]
     made = MultimodalVAE(parts, latent_dim, CoDEVAE(rho=rho))
@@ -509,7 +528,9 @@ def test_the_smallest_sizes(rho, modalities, size, latent_dim, columns):
 @every_method
 @pytest.mark.parametrize("missing", [False, True])
 def test_every_parameter_learns(method, missing):
-    made = MultimodalVAE([Modality("a", (3,)), Modality("b", (2,)), Modality("c", (4,), Categorical(3), private_dim=2)], 2, method()).train()
+    made = MultimodalVAE(
+        [Modality("a", (3,)), Modality("b", (2,)), Modality("c", (4,), Categorical(3), private_dim=2)], 2, method()
+    ).train()
     batch = Batch({"a": torch.randn(32, 3), "b": torch.randn(32, 2), "c": torch.randint(3, (32, 4))})
     batch = gaps(batch) if missing else batch
     made(batch)
@@ -616,10 +637,16 @@ ELEVEN = [Modality(f"m{m}", (1,), encoder=nn.Linear(1, 4), decoder=nn.Linear(2, 
         (lambda: MultimodalVAE(TWO, 2, CoDEVAE(modality_weights={"a": 1.0, "b": 0.0})), "expected positive numbers"),
         (lambda: MultimodalVAE(TWO, 2, CoDEVAE(modality_weights={"a": 1.0, "b": float("nan")})), "expected positive numbers"),
         (lambda: MultimodalVAE(TWO, 2, CoDEVAE(modality_weights=float("inf"))), "expected positive numbers"),
-        (lambda: MultimodalVAE(TWO, 2, CoDEVAE(modality_weights="by_taste")), "'by_size', 'by_root_size', a number or a dict by name, got 'by_taste'"),
+        (
+            lambda: MultimodalVAE(TWO, 2, CoDEVAE(modality_weights="by_taste")),
+            "'by_size', 'by_root_size', a number or a dict by name, got 'by_taste'",
+        ),
         (lambda: MultimodalVAE(TWO, 2, CoDEVAE(rho=[0.1, 0.2, 0.3])), "3 values for 2 latent dimensions"),
         (lambda: MultimodalVAE(TWO, 2, CoDEVAE(rho=MATRIX)), "the matrix is 3×3, but there are 2 modalities"),
-        (lambda: MultimodalVAE(ELEVEN, 2, CoDEVAE(subsets="all")), r"CoDEVAE\(subsets='all'\): 11 modalities have 2\^11 − 1 subsets; use subsets=4"),
+        (
+            lambda: MultimodalVAE(ELEVEN, 2, CoDEVAE(subsets="all")),
+            r"CoDEVAE\(subsets='all'\): 11 modalities have 2\^11 − 1 subsets; use subsets=4",
+        ),
         (lambda: MultimodalVAE(ELEVEN, 2, CoDEVAE(subset_weights="table")), "use subset_weights='by_modality'"),
         (lambda: MultimodalVAE(ELEVEN, 2, CoDEVAE(draw="uniform")), "use draw='weighted'"),
         (lambda: MultimodalVAE(ELEVEN, 2, CoDEVAE(omega="auto")), r"CoDEVAE\(omega='auto'\): .* use a number"),

@@ -62,6 +62,8 @@ def schema_of(run: Run) -> data.Schema:
         raise InputError(
             f"{run.path}: half a run folder, schema.json is missing: how its tables are read is not known; train anew."
         ) from error
+    except InputError:
+        raise
     except (ValueError, AttributeError) as error:
         raise InputError(f"{run.schema_file}: damaged ({error}); restore it from a copy, or train anew.") from error
 

@@ -54,7 +54,7 @@ class Layout:
         number = there.sum(0).clip(min=1)
         mean = np.where(there, x, 0.0).sum(0) / number
         spread = np.sqrt(np.where(there, (x - mean) ** 2, 0.0).sum(0) / number)
-        levels = np.concatenate([_levels(modalities[name].likelihood, sizes[name]) for name in sizes])  # type: ignore[arg-type]
+        levels = np.concatenate([_levels(modalities[name].likelihood, sizes[name]) for name in sizes])
         return cls(sizes, levels, mean, np.where(spread > 1e-9 * np.abs(mean).clip(min=1e-30), spread, 1.0))
 
     @property
@@ -210,7 +210,7 @@ def _levels(likelihood: Likelihood, size: int) -> np.ndarray:
     if isinstance(likelihood, Columns):
         levels = np.zeros(size, dtype=int)
         for part, columns in zip(likelihood.parts, likelihood.columns, strict=True):
-            levels[columns] = _levels(part, len(columns))  # type: ignore[arg-type]
+            levels[columns] = _levels(part, len(columns))
         return levels
     kinds = 2 if isinstance(likelihood, Bernoulli) else likelihood.categories if isinstance(likelihood, Categorical) else 0
     return np.full(size, kinds)

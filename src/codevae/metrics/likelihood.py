@@ -57,6 +57,8 @@ def log_likelihood(
     if samples < 1:
         raise InputError(f"log_likelihood(samples): expected at least 1, got {samples}.")
     batch = model.prepare(batch)
+    if not len(batch):
+        raise InputError("batch: it has no data points.")
     batch.given(given)
     width = max(1, min(len(batch), rows // min(samples, 64)))
     sums = []

@@ -75,7 +75,7 @@ def about(run: Run, model: MultimodalVAE, train: Batch | None, judged: Batch | N
     seconds = [row["seconds"] for row in history.rows if isinstance(row.get("seconds"), int | float)]
     trained, shown = _shares(model, train), _shares(model, judged)
     parts = [
-        Part(name, part.shape, _kind(part.likelihood), part.private_dim, trained.get(name), shown.get(name))  # type: ignore[arg-type]
+        Part(name, part.shape, _kind(part.likelihood), part.private_dim, trained.get(name), shown.get(name))
         for name, part in model.modalities.items()
     ]
     return About(

@@ -46,12 +46,14 @@ class Maps:
         maps: at least one.
         how: "t-SNE" or "PCA".
         label: of the data points; None where there is none.
-        total: from how many data points those in the maps were drawn.
+        drawn: how many data points were looked at.
+        total: from how many they were drawn.
     """
 
     maps: list[Map]
     how: str
     label: Label | None
+    drawn: int
     total: int
 
 
@@ -113,9 +115,11 @@ def maps(model: MultimodalVAE, rows: Rows, label: str | None, fast: bool = False
     if not found:
         return Omitted("It needs at least four data points that have anything observed.")
     shown = Label.of(rows.judged, label) if label is not None else None
+    if shown is not None and not shown.classes and np.isnan(shown.values).all():
+        shown = None
     if shown is not None:
         shown = Label(shown.name, shown.classes, shown.codes[kept], shown.values[kept])
-    return Maps(found, "PCA" if fast else "t-SNE", shown, total)
+    return Maps(found, "PCA" if fast else "t-SNE", shown, len(batch), total)
 
 
 def _axes(points: np.ndarray) -> np.ndarray:

@@ -1,18 +1,20 @@
 """A few data points beside what the model makes of them: reconstructed, translated from other modalities, and drawn anew."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
 
 from codevae.axes import Tensor
 from codevae.batch import Batch
+from codevae.data import Schema
 from codevae.likelihoods import Categorical
 from codevae.metrics.imputation import Layout
 from codevae.modality import Modality
 from codevae.model import MultimodalVAE
-from codevae.report.rows import Label, Omitted, Rows
+from codevae.report.rows import Label, Rows
 
 NARROW = 12
 """A table with no more columns than this is shown as numbers, a wider one as a strip of colours."""
@@ -45,32 +47,40 @@ class Gallery:
         name: of the modality.
         kind: "pictures", "strips", "numbers" or "tokens".
         rows: the original first; the last one is drawn from the prior and belongs to no data point.
+        by: what tells the data points apart: a label, or "data point".
         titles: one per data point.
         low: the value drawn darkest.
         high: the value drawn lightest.
+        columns: (name, levels) of each column of a table that is shown as numbers; levels are what its codes stand for.
     """
 
     name: str
     kind: str
     rows: list[Row]
+    by: str
     titles: list[str]
     low: float = 0.0
     high: float = 1.0
+    columns: tuple[tuple[str, tuple[Any, ...]], ...] = ()
 
 
-def examples(model: MultimodalVAE, rows: Rows, label: str | None, count: int = 10, seed: int = 0) -> list[Gallery] | Omitted:
+def examples(
+    model: MultimodalVAE, rows: Rows, label: str | None, schema: Schema | None = None, count: int = 10, seed: int = 0
+) -> list[Gallery]:
     """A gallery per modality.
 
     Arguments:
         model: a trained model.
         rows: the data points shown are among the judged ones, one per class where there are classes.
         label: its name.
+        schema: of the tables, for the names of their columns.
         count: how many data points, at most.
         seed: of the new samples.
     """
     new = model.generate(count, draw=False, seed=seed)
     layout = Layout.learn(rows.fitted, model.modalities)
-    return [_gallery(model, part, rows.judged, label, new, _units(layout, name), count) for name, part in model.modalities.items()]
+    found = [_gallery(model, part, rows.judged, label, new, _units(layout, name), count) for name, part in model.modalities.items()]
+    return [replace(gallery, columns=_columns(gallery, schema)) for gallery in found]
 
 
 def _gallery(
@@ -79,13 +89,13 @@ def _gallery(
     name, kind = part.name, kind_of(part)
     others = [other for other in model.names if other != name]
     singles = others if 1 < len(others) <= SINGLE else []
-    if kind in ("numbers", "tokens"):
-        count, singles = min(count, 4), []
+    if kind != "pictures":
+        count, singles = count if kind == "strips" else min(count, 4), []
     if kind == "pictures":
         each = part.size * (3 + len(singles) + bool(others))
         count = max(3, min(count, BUDGET // each))
-    shown, titles = _chosen(batch, name, label, count)
-    sources: dict[str, list[str] | None] = {"from everything" if others else "reconstruction": None}
+    shown, by, titles = _chosen(batch, name, label, count)
+    sources = {"from everything" if others else "reconstruction": model.names}
     sources |= {f"from {other} alone": [other] for other in singles}
     if others:
         sources["from the others" if len(others) > 1 else f"from {others[0]}"] = others
@@ -96,10 +106,19 @@ def _gallery(
     if kind == "strips":
         mean, spread = units
         found = [Row(row.title, (row.values.reshape(len(row.values), -1) - mean) / spread) for row in found]
-        return Gallery(name, kind, found, titles, -3.0, 3.0)
+        return Gallery(name, kind, found, by, titles, -3.0, 3.0)
     if kind == "pictures":
         found = [Row(row.title, _picture(row.values, part)) for row in found]
-    return Gallery(name, kind, found, titles, *_range(batch, name))
+    return Gallery(name, kind, found, by, titles, *_range(batch, name))
+
+
+def _columns(gallery: Gallery, schema: Schema | None) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+    """Names and levels of a narrow table's columns; without a schema they are numbered."""
+    if gallery.kind != "numbers":
+        return ()
+    known = getattr(schema[gallery.name], "columns", ()) if schema is not None and gallery.name in schema.names else ()
+    count = gallery.rows[0].values[0].size
+    return tuple((column.name, column.levels) for column in known) or tuple((str(place), ()) for place in range(1, count + 1))
 
 
 def kind_of(part: Modality) -> str:
@@ -111,13 +130,13 @@ def kind_of(part: Modality) -> str:
     return "numbers" if part.size <= NARROW else "strips"
 
 
-def _chosen(batch: Batch, name: str, label: str | None, count: int) -> tuple[Batch, list[str]]:
+def _chosen(batch: Batch, name: str, label: str | None, count: int) -> tuple[Batch, str, list[str]]:
     """Data points that have the modality, those with most other ones first; one per class where there are classes."""
     index = batch.names.index(name)
     wealth = torch.where(batch.observed[:, index], batch.observed.sum(1), 0).cpu().numpy()
     best = np.argsort(-wealth, kind="stable")
     best = best[wealth[best] > 0] if (wealth > 0).any() else best
-    titles = [f"data point {place}" for place in range(len(batch))] if batch.ids is None else [str(text) for text in batch.ids]
+    by, titles = "data point", [str(text) for text in (range(len(batch)) if batch.ids is None else batch.ids)]
     known = Label.of(batch, label) if label is not None else None
     if known is not None and known.classes:
         turn = np.zeros(len(best), dtype=int)  # how many better data points of its class a data point has
@@ -126,9 +145,9 @@ def _chosen(batch: Batch, name: str, label: str | None, count: int) -> tuple[Bat
             turn[place] = seen[code] = seen.get(code, -1) + 1
         codes = np.where(known.codes[best] < 0, len(known.classes), known.codes[best])
         best = best[np.lexsort((codes, turn))]
-        titles = [f"{known.name} {known.classes[code]}" if code >= 0 else title for title, code in zip(titles, known.codes, strict=True)]
+        by, titles = known.name, [known.classes[code] if code >= 0 else "not known" for code in known.codes]
     chosen = best[:count]
-    return batch[chosen], [titles[place] for place in chosen]
+    return batch[chosen], by, [titles[place] for place in chosen]
 
 
 def _units(layout: Layout, name: str) -> tuple[np.ndarray, np.ndarray]:

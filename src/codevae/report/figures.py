@@ -7,6 +7,7 @@ import numpy as np
 
 from codevae.metrics.imputation import ImputationError
 from codevae.report.codes import Map
+from codevae.report.html import percent
 from codevae.report.rows import Label
 from codevae.report.svg import FAINT, INK, SCALE, SERIES, drawing
 from codevae.training import History
@@ -34,11 +35,16 @@ def curves(history: History, columns: dict[str, str], title: str, alt: str, scal
             axes.plot(x, y, color=colour, label=name, marker="o" if len(x) == 1 else None, zorder=3 - place)
             shown.append((x, y))
         _frame(axes, shown)
-        axes.set_title(title)
+        axes.set_title(short(title, 40))
         axes.set_xlabel("step")
         if len(shown) > 1:
-            axes.legend(frameon=False, fontsize=10, ncols=3 if scale else 1, loc="lower right", handlelength=1.2, columnspacing=1.0)
+            axes.legend(frameon=False, fontsize=10, ncols=3 if scale else 1, loc="best", handlelength=1.2, columnspacing=1.0)
     return done.svg
+
+
+def short(name: str, most: int = 18) -> str:
+    """A name that leaves room for the drawing."""
+    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def _frame(axes: Any, shown: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
@@ -54,7 +60,7 @@ def _frame(axes: Any, shown: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
     axes.locator_params(axis="y", nbins=6)
 
 
-def by_size(rows: Sequence[dict[str, Any]], key: str, title: str, alt: str, level: float | None = None, percent: bool = False) -> str:
+def by_size(rows: Sequence[dict[str, Any]], key: str, title: str, alt: str, level: float | None = None, shares: bool = False) -> str:
     """A dot per subset over the subset's size, and a bar for their mean.
 
     Arguments:
@@ -62,15 +68,14 @@ def by_size(rows: Sequence[dict[str, Any]], key: str, title: str, alt: str, leve
         key: what is drawn.
         title, alt: of the drawing.
         level: a value to compare with, as a dashed line.
-        percent: whether the values are shares.
+        shares: whether the values are to be read as percentages.
     """
+    known = [row for row in rows if row[key] == row[key]]
+    sizes, spread = sorted({row["size"] for row in known}), np.ptp([row[key] for row in known])
     with drawing(alt) as (axes, done):
-        sizes = sorted({row["size"] for row in rows})
         for size in sizes:
-            values = np.array(sorted(row[key] for row in rows if row["size"] == size and row[key] == row[key]))
-            if not len(values):
-                continue
-            place = size + _beside(values, (max(row[key] for row in rows) - min(row[key] for row in rows)) / 40)
+            values = np.array(sorted(row[key] for row in known if row["size"] == size))
+            place = size + _beside(values, spread / 40)
             axes.plot(place, values, "o", color=SERIES[0], markeredgecolor="none", markersize=5, alpha=0.65)
             axes.plot([size - 0.32, size + 0.32], [values.mean()] * 2, color=INK, linewidth=1.6)
         if level is not None:
@@ -78,8 +83,8 @@ def by_size(rows: Sequence[dict[str, Any]], key: str, title: str, alt: str, leve
         axes.set_xticks(sizes)
         axes.set_xlim(sizes[0] - 0.6, sizes[-1] + 0.6)
         axes.locator_params(axis="y", nbins=6)
-        if percent:
-            axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
+        if shares:
+            axes.yaxis.set_major_formatter(lambda value, _: percent(value, 0))
         axes.grid(axis="x", visible=False)
         axes.set_title(title)
         axes.set_xlabel("modalities given")
@@ -95,20 +100,21 @@ def _beside(values: np.ndarray, near: float) -> np.ndarray:
     return np.clip(offsets, -0.3, 0.3)
 
 
-def scatter(shown: Map, label: Label | None, alt: str, width: int = 220, height: int = 220, named: bool = False) -> str:
+def scatter(shown: Map, label: Label | None, alt: str, width: int = 220, named: bool = False) -> str:
     """Codes in the plane, coloured by a label; `named` writes the classes where they lie."""
+    across, up = np.ptp(shown.points, axis=0)
+    height = round(width * min(max(up / max(across, 1e-12), 0.6), 1.0)) if named else width
     with drawing(alt, width, height) as (axes, done):
         x, y = shown.points.T
-        size = 4.5 if width > 400 else 3.0
+        size = 4.0 if named else 3.0
         for colour, where in _groups(shown, label):
             axes.plot(x[where], y[where], "o", color=colour, markeredgecolor="none", markersize=size, alpha=0.8)
         if named and label is not None:
             codes = label.codes[shown.rows]
             for code, name in enumerate(label.classes[:12]):
                 if (codes == code).sum() > 2:
-                    axes.text(
-                        *np.median(shown.points[codes == code], 0), name, ha="center", va="center", fontsize=15, fontweight="bold"
-                    )
+                    across, up = np.median(shown.points[codes == code], 0)
+                    axes.text(across, up, short(name), ha="center", va="center", fontsize=15, fontweight="bold")
         axes.set_aspect("equal", adjustable="datalim")
         axes.set_axis_off()
         axes.margins(0.03)
@@ -131,7 +137,8 @@ def _groups(shown: Map, label: Label | None) -> list[tuple[str, np.ndarray]]:
 def scale_edges(label: Label) -> np.ndarray:
     """Ends of the value ranges that share a colour: from the 2nd to the 98th percentile."""
     known = label.values[~np.isnan(label.values)]
-    return np.linspace(*np.percentile(known, [2, 98]), len(SCALE) + 1)
+    low, high = np.percentile(known, [2, 98])
+    return np.linspace(low, high, len(SCALE) + 1)
 
 
 def errors(of: dict[str, ImputationError], kind: str, title: str, alt: str) -> str:
@@ -141,9 +148,9 @@ def errors(of: dict[str, ImputationError], kind: str, title: str, alt: str) -> s
     with drawing(alt, height=70 + 30 * (len(names) + 1)) as (axes, done):
         for place, (imputer, error) in enumerate(of.items()):
             values = [getattr(error, f"overall_{kind}"), *(getattr(error, kind)[name] for name in names)]
-            mark = {"marker": SHAPES[place % len(SHAPES)], "color": SERIES[place % len(SERIES)], "label": imputer}
-            axes.plot(values, range(len(values)), linestyle="none", markeredgecolor="none", markersize=9 if place == 0 else 7, **mark)
-        axes.set_yticks(range(len(names) + 1), ["overall", *names])
+            shape, colour, size = SHAPES[place % len(SHAPES)], SERIES[place % len(SERIES)], 9 if place == 0 else 7
+            axes.plot(values, range(len(values)), shape, color=colour, label=imputer, markeredgecolor="none", markersize=size)
+        axes.set_yticks(range(len(names) + 1), ["overall", *map(short, names)])
         axes.invert_yaxis()
         axes.set_xlim(left=0)
         if kind == "accuracy":

@@ -18,27 +18,40 @@ def number(value: float | None, digits: int = 3) -> str:
         mantissa, exponent = f"{size:.{digits - 1}e}".split("e")
         text = f"{mantissa}e{int(exponent)}"
     else:
-        before = math.floor(math.log10(size)) + 1 if size else 1
-        text = f"{size:,.{max(0, digits - before)}f}"
+        return fixed(value, max(0, digits - 1 - math.floor(math.log10(size))) if size else digits - 1)
+    return ("−" if value < 0 and text.strip("0.,") else "") + text
+
+
+def fixed(value: float, decimals: int) -> str:
+    """A number with so many decimals, a real minus, commas between thousands, – for NaN."""
+    if value != value:
+        return NONE
+    text = f"{abs(value):,.{decimals}f}"
     return ("−" if value < 0 and text.strip("0.,") else "") + text
 
 
 def percent(value: float | None, digits: int = 1) -> str:
     """A share as a percentage."""
-    return NONE if value is None or value != value else f"{100 * value:.{digits}f} %"
+    return NONE if value is None or value != value else f"{100 * value:.{digits}f}\u202f%"
 
 
-def table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 1, strong: Collection[tuple[int, int]] = ()) -> str:
+def table(
+    caption: str,
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    texts: Collection[int] = (0,),
+    strong: Collection[tuple[int, int]] = (),
+) -> str:
     """A table that scrolls in its own box when it is wide.
 
     Arguments:
         caption: what it shows.
         header: of the columns.
         rows: cells; the first one names its row.
-        texts: so many leading columns are text, the others numbers.
+        texts: the columns that hold text; the others hold numbers.
         strong: (row, column) of cells that stand out.
     """
-    kinds = ["" if column < texts else ' class="number"' for column in range(len(header))]
+    kinds = ["" if column in texts else ' class="number"' for column in range(len(header))]
     head = "".join(f'<th scope="col"{kind}>{escape(cell)}</th>' for kind, cell in zip(kinds, header, strict=True))
     body = []
     for place, row in enumerate(rows):
@@ -48,8 +61,9 @@ def table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], te
             cells.append(f"<td{kinds[column]}>{inner}</td>")
         body.append(f"<tr>{''.join(cells)}</tr>")
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table><caption>{escape(caption)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
+        f'<figure class="table"><figcaption>{escape(caption)}</figcaption><div class="scroll" tabindex="0">'
+        f'<table aria-label="{escape(caption)}">'
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div></figure>"
     )
 
 
@@ -70,11 +84,12 @@ def paragraph(text: str, kind: str = "") -> str:
     return f"{opening}{escape(text)}</p>"
 
 
-def image(source: str, alt: str, width: int, height: int) -> str:
-    """A picture whose pixels stay sharp however large it is shown."""
-    return f'<img src="{source}" alt="{escape(alt)}" width="{width}" height="{height}">'
+def image(source: str, alt: str, width: int, height: int, kind: str = "") -> str:
+    """A picture and what is said in its place."""
+    shown = f' class="{kind}"' if kind else ""
+    return f'<img{shown} src="{source}" alt="{escape(alt)}" width="{width}" height="{height}">'
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> str:
     """A list of names and values."""
-    return f"<dl class=\"facts\">{''.join(f'<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>' for name, value in pairs)}</dl>"
+    return f'<dl class="facts">{"".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in pairs)}</dl>'

@@ -44,5 +44,5 @@ def data_uri(picture: np.ndarray) -> str:
     except ImportError as error:
         raise InputError("a report needs matplotlib: pip install 'codevae[report]'.") from error
     file = io.BytesIO()
-    imsave(file, picture, format="png", metadata={"Software": None}, pil_kwargs={"optimize": True})
+    imsave(file, picture, format="png", pil_kwargs={"optimize": True})
     return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()

@@ -1,9 +1,11 @@
 """Everything that a report shows, as plain values: computed here, drawn and written elsewhere."""
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
 from codevae.batch import Batch
+from codevae.data import Schema
 from codevae.metrics import subset_table
 from codevae.model import MultimodalVAE
 from codevae.report.about import About, about
@@ -69,10 +71,15 @@ def measure(
         subsets=subset_table(model, judged, seed=seed) if several else Omitted("A single modality has a single subset."),
         maps=maps(model, rows, label, fast, seed),
         probe=probe(model, rows, label, seed=seed),
-        examples=examples(model, rows, label, seed=seed),
+        examples=examples(model, rows, label, _schema(run), seed=seed),
         imputed=imputed(model, rows, hide, fast, seed),
         likelihoods=likelihoods(model, rows, min(samples, 10) if fast else samples, seed),
     )
+
+
+def _schema(run: Run) -> Schema | None:
+    """What training learned of its tables, if it had tables."""
+    return Schema.from_json(json.loads(run.schema_file.read_text(encoding="utf-8"))) if run.schema_file.is_file() else None
 
 
 def evaluate(

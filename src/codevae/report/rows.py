@@ -93,14 +93,15 @@ class Label:
 
     @classmethod
     def of(cls, batch: Batch, name: str, classes: Sequence[str] | None = None) -> "Label":
-        """The label of that name; with `classes` its classes are those, in that order."""
+        """The label of that name; with `classes` its classes are those, in that order, else sorted (many of them, by frequency)."""
         column = batch.labels[name]
         numeric = column.dtype.kind in "iufb"
         values = column.astype(np.float64) if numeric else np.full(len(column), np.nan)
         missing = np.isnan(values) if numeric else np.array([value is None or str(value) in ("", "nan", "<NA>") for value in column])
-        known = np.unique(column[~missing]) if numeric else np.unique(column[~missing].astype(str))
+        known, counts = np.unique(column[~missing] if numeric else column[~missing].astype(str), return_counts=True)
         if numeric and len(known) > FEW and classes is None:
             return cls(name, [], np.full(len(column), -1), values)
+        known = known if len(known) <= FEW else known[np.argsort(-counts, kind="stable")]
         texts = np.array([_text(value) for value in column], dtype=object)
         found = list(classes) if classes is not None else [_text(value) for value in known]
         place = {text: index for index, text in enumerate(found)}

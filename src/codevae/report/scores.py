@@ -10,7 +10,7 @@ from codevae.metrics.imputation import ImputationError, Layout, column_means, fi
 from codevae.model import MultimodalVAE
 from codevae.report.rows import Omitted, Rows
 
-REFERENCES = {"column means": (column_means, 50_000), "5 nearest rows": (nearest_rows, 5_000), "Gaussian (EM)": (gaussian, 2_000)}
+REFERENCES = {"column means": (column_means, 50_000), "5 nearest rows": (nearest_rows, 5_000), "Gaussian (EM)": (gaussian, 1_000)}
 """Reference imputers, and the number of columns above which each takes too long."""
 
 LEARNED = 4000

@@ -2,11 +2,12 @@
 
 import io
 import re
+import warnings
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from codevae.errors import InputError
 
@@ -75,7 +76,8 @@ def drawing(alt: str, width: int = 340, height: int = 250) -> Iterator[tuple["Ax
     except ImportError as error:
         raise InputError("a report needs matplotlib: pip install 'codevae[report]'.") from error
     done = Drawing()
-    with matplotlib.rc_context(_STYLE):  # type: ignore[arg-type]
+    with matplotlib.rc_context(_STYLE), warnings.catch_warnings():  # type: ignore[arg-type]
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # the page's fonts will have it
         figure = Figure(figsize=(width / 72, height / 72), layout="constrained")
         yield figure.subplots(), done
         text = io.StringIO()

@@ -11,7 +11,7 @@ from codevae.data import fingerprint, split
 from codevae.errors import InputError
 from codevae.model import MultimodalVAE
 from codevae.training.history import History
-from codevae.training.loop import Training
+from codevae.training.loop import Training, launched
 from codevae.training.run import Run, load_about, load_tensors
 from codevae.training.settings import Settings, steps_of
 
@@ -95,9 +95,9 @@ def fit(
     )
     settings.check()
     model.calibrate(kept)
-    run = None
-    if out is not None:
-        run = Run(out)
+    fabric = launched(settings)
+    run = None if out is None else Run(out)
+    if run is not None and fabric.is_global_zero:
         if run.exists and not overwrite:
             raise InputError(
                 f"{out}: there is a run already; choose another folder, go on with `resume`, or replace it with overwrite=True."
@@ -106,7 +106,8 @@ def fit(
             file.unlink(missing_ok=True)
         facts = {**(about or {}), "points": len(data), "fingerprint": fingerprint(data), "own_validation": isinstance(validation, Batch)}
         run.start(model, asdict(settings), facts, schema)
-    return Training(model, kept, checked, settings, run, progress).go()
+    fabric.barrier()
+    return Training(fabric, model, kept, checked, settings, run, progress).go()
 
 
 def resume(
@@ -149,10 +150,10 @@ def resume(
     except TypeError as error:
         raise InputError(f"{run.config_file}: damaged, its training settings are not complete ({error}).") from error
     kept, checked = _held_out(model, data, settings.validation if validation is None else validation, settings.seed)
+    training = Training(launched(settings), model, kept, checked, settings, run, progress)
     if not run.state_file.is_file():
         model.calibrate(kept)
-        return model, Training(model, kept, checked, settings, run, progress).go()
-    training = Training(model, kept, checked, settings, run, progress)
+        return model, training.go()
     return model, training.go(load_about(run.state_file), load_tensors(run.state_file))
 
 

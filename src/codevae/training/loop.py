@@ -29,11 +29,22 @@ from codevae.training.signals import Stop
 DRAWS, CHECKS = 1, 2  # purposes of a derived seed
 
 
+def launched(settings: Settings) -> Fabric:
+    """Devices, precision and processes; with several devices this starts the others, which run the same program to this point."""
+    fabric = Fabric(accelerator=settings.accelerator, devices=settings.devices, precision=settings.precision)  # type: ignore[arg-type]
+    if settings.devices > 1:
+        fabric.launch()
+    return fabric
+
+
 class Training:
     """The state of a training, and the loop."""
 
-    def __init__(self, model: MultimodalVAE, data: Batch, checked: Batch | None, settings: Settings, run: Run | None, progress: bool):
-        self.model, self.data, self.checked, self.settings, self.run, self.shown = model, data, checked, settings, run, progress
+    def __init__(
+        self, fabric: Fabric, model: MultimodalVAE, data: Batch, checked: Batch | None, settings: Settings, run: Run | None, progress: bool
+    ):
+        self.fabric, self.settings, self.run, self.shown = fabric, settings, run, progress
+        self.model, self.data, self.checked = model, data, checked
         self.step, self.best, self.best_step, self.waited = 0, -math.inf, 0, 0
         self.history = History()
         self.best_weights: dict[str, Tensor] | None = None
@@ -42,9 +53,6 @@ class Training:
     def go(self, about: dict[str, Any] | None = None, tensors: dict[str, Tensor] | None = None) -> History:
         """Train to the end, from the start or from a saved state."""
         s = self.settings
-        self.fabric = Fabric(accelerator=s.accelerator, devices=s.devices, precision=s.precision)  # type: ignore[arg-type]
-        if s.devices > 1:
-            self.fabric.launch()
         adam = torch.optim.AdamW if s.weight_decay else torch.optim.Adam
         fused = self.fabric.device.type == "cuda"
         optimizer = adam(self.model.parameters(), lr=s.learning_rate, weight_decay=s.weight_decay, fused=fused)

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 import yaml
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 
 from codevae.axes import Tensor
 from codevae.errors import InputError
@@ -150,7 +150,7 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, 
     """Tensors, with a dict of plain values beside them, as one safetensors file."""
     flat = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     with write_whole(path) as temporary:
-        save_file(flat, temporary, {"codevae": json.dumps(about or {})})
+        temporary.write_bytes(save(flat, {"codevae": json.dumps(about or {})}))  # as bytes: a full disk is then an OSError
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
