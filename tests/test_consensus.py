@@ -191,6 +191,17 @@ def test_a_matrix_is_the_explicit_inverse_of_each_subsets_own_rows(latent_dim):
     agree(code(q, mask), by_inverse(q, mask, matrix), rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("latent_dim", [None, 3])
+def test_a_matrix_factors_the_same_for_few_rows_and_for_many(latent_dim):
+    """Few rows are factored one by one, many by a table of all subsets; each data point may have a mask of its own."""
+    q, code, mask = experts(4, 7, 3), CoDE(correlation(4, latent_dim).tolist()).build(4, 3), torch.rand(9, 7, 4) < 0.6
+    many = code(q, mask)
+    for k in range(9):
+        few = code(q, mask[k : k + 1])
+        agree(few, Normal(many.loc[k : k + 1], many.scale[k : k + 1]))
+    agree(many, by_inverse(q, mask, correlation(4, latent_dim)), rtol=1e-10, atol=1e-10)
+
+
 @pytest.mark.parametrize("form", LEARNED)
 def test_learned_ones_are_the_explicit_inverse_of_what_they_say(form, double):
     q, mask, code = experts(4, latent_dim=3), powerset(4), CoDE(form).build(4, 3)

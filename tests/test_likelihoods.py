@@ -251,6 +251,27 @@ def test_the_mean_is_that_of_the_draws(case):
     )
 
 
+ERRORS = {Normal: scipy.stats.norm, Laplace: scipy.stats.laplace, StudentT: scipy.stats.t(df=5.0)}
+
+
+@pytest.mark.parametrize("kind", ERRORS)
+def test_numbers_are_drawn_from_the_density(kind, double):
+    likelihood, _ = Case(kind, (1,), lambda: numbers(1), None).built()
+    raw = torch.randn(20_000, 1, 1, 1)
+    errors = (likelihood.draw(raw) - likelihood.mean(raw)) / likelihood.unit / likelihood.scales()
+    assert scipy.stats.kstest(errors.flatten().detach(), ERRORS[kind].cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("name", ["bernoulli", "categories as floats", "poisson", "negative binomial", "zero-inflated"])
+def test_counts_and_categories_are_drawn_from_the_density(name, double):
+    likelihood, x = CASES[name].built()
+    raw = CASES[name].raw(likelihood, 1, 1)[:, :, :3].expand(20_000, -1, -1, *likelihood.raw_shape)
+    draws = likelihood.draw(raw)
+    for value in range(2 if name == "bernoulli" else 4):
+        probability = likelihood.log_prob(raw[:1], torch.full(x.shape[1:], float(value))).exp()[0]
+        assert_close((draws == value).double().mean(0), probability.detach(), rtol=0, atol=0.02)
+
+
 @every
 def test_a_prediction_from_several_draws(case):
     """The mean over the draws where it is a number; for categories the one that is likeliest on average, never a mean of codes."""

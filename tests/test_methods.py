@@ -1,6 +1,8 @@
 """Every method in worlds where log p(x) and every posterior are known: what it computes, and that it is the bound it claims to be."""
 
 import copy
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -655,3 +657,40 @@ ELEVEN = [Modality(f"m{m}", (1,), encoder=nn.Linear(1, 4), decoder=nn.Linear(2, 
 def test_what_is_said_when_it_is_held_wrong(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+# ------------------------------------------------------------------------------------------------ compiled
+
+
+ONE_GRAPH = """
+import torch
+from codevae.batch import Batch
+from codevae.likelihoods import Categorical, Columns, NegativeBinomial, Normal
+from codevae.methods import CoDEVAE
+from codevae.modality import Modality
+from codevae.model import MultimodalVAE
+
+mixed = Columns([(Normal(), [0]), (Categorical(3), [1])])
+parts = [Modality("a", (3,), private_dim=1), Modality("b", (2,), NegativeBinomial()), Modality("c", (2,), mixed, sees_gaps=True)]
+matrix = [[1.0, 0.5, -0.2], [0.5, 1.0, 0.1], [-0.2, 0.1, 1.0]]
+observed = torch.tensor([[1, 1, 1], [1, 0, 0], [0, 0, 0], [0, 1, 1]])
+batch = Batch({"a": torch.randn(4, 3), "b": torch.ones(4, 2), "c": torch.ones(4, 2)}, observed=observed)
+for settings in ({"rho": 0.4}, {"rho": matrix, "subsets": 2, "omega": "auto"}, {"rho": "learned_matrix", "subsets": 2, "draw": "weighted"}):
+    torch._dynamo.reset()
+    losses = []
+    for wrap in (lambda model: model, lambda model: torch.compile(model, backend="eager", fullgraph=True)):
+        run = wrap(MultimodalVAE(parts, 2, CoDEVAE(**settings), seed=0))
+        torch.manual_seed(0)
+        losses.append(run(batch).loss())
+    torch.testing.assert_close(*losses)
+    losses[1].backward()
+"""
+
+
+@pytest.mark.slow
+def test_the_bound_is_one_graph():
+    """Nothing from encode to bound waits for the host, or depends on the data: all of it is traced without a break.
+
+    In a process of its own: the shape checks of the tests cannot be traced."""
+    run = subprocess.run([sys.executable, "-c", ONE_GRAPH], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr[-2000:]

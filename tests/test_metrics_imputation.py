@@ -10,7 +10,7 @@ from scipy.stats import multivariate_normal
 from codevae import Batch, Modality, data
 from codevae.errors import InputError
 from codevae.likelihoods import Bernoulli, Categorical, Columns, Normal
-from codevae.metrics.gaussian import Gaussian
+from codevae.metrics.em import Gaussian
 from codevae.metrics.imputation import (
     Layout,
     chained_regressions,
@@ -110,7 +110,7 @@ class TestGaussian:
         np.testing.assert_allclose(fitted.impute(longer)[-1], fitted.mean)
 
     def test_more_columns_than_rows_and_repeated_columns(self):
-        table, gappy = correlated(10, 30, 0.2)
+        _, gappy = correlated(10, 30, 0.2)
         gappy[:, 29] = gappy[:, 28]
         assert np.isfinite(Gaussian.fit(gappy).impute(gappy)).all()
 
@@ -182,7 +182,7 @@ class TestImputationError:
 
 class TestReferences:
     def test_what_is_there_stays_and_every_gap_is_filled(self):
-        table, gappy = correlated(30, 4, 0.3)
+        _, gappy = correlated(30, 4, 0.3)
         for imputer in (column_means, nearest_rows, gaussian, chained_regressions):
             filled = imputer(gappy[:20], gappy[20:])
             np.testing.assert_array_equal(filled[~np.isnan(gappy[20:])], gappy[20:][~np.isnan(gappy[20:])])

@@ -20,6 +20,7 @@ from codevae.subsets import (
     draw_conditioned,
     draw_uniform,
     drawn_subsets,
+    earlier,
     name_of,
     names_of,
     pack,
@@ -135,6 +136,12 @@ def test_drawn_subsets_are_balanced_and_without_replacement(rows):
                 drawn.update(held)
             tally = [drawn[code] for code in range(1, 2**3) if code & pattern == code]
             assert max(tally) - min(tally) <= 1
+
+
+@given(st.lists(st.integers(0, 4), max_size=30))
+def test_earlier_counts_the_points_before_with_the_same_pattern(patterns):
+    expected = [patterns[:i].count(pattern) for i, pattern in enumerate(patterns)]
+    assert earlier(torch.tensor(patterns, dtype=torch.int64)).tolist() == expected
 
 
 def orders(modalities):

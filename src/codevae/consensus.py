@@ -29,7 +29,7 @@ from codevae.axes import Bool, Float, Tensor
 from codevae.distributions import Normal
 from codevae.errors import InputError
 from codevae.record import Recorded
-from codevae.subsets import name_of
+from codevae.subsets import name_of, pack, unpack
 
 LEARNED = ("learned", "learned_per_dimension", "learned_matrix", "learned_matrix_per_dimension")
 SINGULAR = 1e-6
@@ -73,7 +73,7 @@ class CoDE(Recorded, nn.Module):
             )
         if value.ndim >= 2:
             _check_matrix(value)
-        self._exact = value
+        self._exact, self.lowest = value, float(value.min())  # a number, since a tensor cannot be asked while a graph is traced
         self.register_buffer("fixed", value.to(torch.get_default_dtype()), persistent=False)
         self.register_buffer("rest", (1 - value).to(torch.get_default_dtype()), persistent=False)
 
@@ -167,7 +167,7 @@ class CoDE(Recorded, nn.Module):
         if isinstance(self.rho, str):
             return
         value = self._exact
-        if value.ndim <= 1 and modalities > 1 and float(value.min()) <= -1 / (modalities - 1):
+        if value.ndim <= 1 and modalities > 1 and self.lowest <= -1 / (modalities - 1):
             raise InputError(
                 f"rho: with {modalities} modalities a common ρ must be above −1/(M−1) = {-1 / (modalities - 1):.4g}, got {_brief(value)}; "
                 "below it R is not positive definite."
@@ -218,13 +218,11 @@ class CoDE(Recorded, nn.Module):
         return (solved * p).sum(1), (solved * loc * p).sum(1)
 
     def _inverse(self, matrix: Tensor, mask: Tensor) -> Tensor:
-        """R_k⁻¹ for every row of the mask (K, B, M) → (K, B, …, M, M): the sub-matrix of the subset's own rows, zero elsewhere."""
-        both = mask.unsqueeze(-1) & mask.unsqueeze(-2)
-        if matrix.ndim == 3:
-            both = both.unsqueeze(2)
-        eye = torch.eye(mask.shape[-1], dtype=matrix.dtype, device=matrix.device)
-        inverse = torch.cholesky_inverse(torch.linalg.cholesky(torch.where(both, matrix, eye)))
-        return torch.where(both, inverse, 0.0)
+        """R_k⁻¹ for every row of the mask (K, B, M) → (K, B, …, M, M): factored once per subset rather than once per data point."""
+        subsets = 2 ** mask.shape[-1]
+        if subsets > mask.shape[0] * mask.shape[1]:
+            return _inverse_within(matrix, mask)
+        return _inverse_within(matrix, unpack(torch.arange(subsets, device=mask.device), mask.shape[-1]))[pack(mask)]
 
 
 class PoE(CoDE):
@@ -240,6 +238,16 @@ class PoE(CoDE):
 
 def _solve(inverse: Tensor, p: Float[Tensor, "K M B D"]) -> Float[Tensor, "K M B D"]:
     return torch.einsum("kbij,kjbd->kibd" if inverse.ndim == 4 else "kbdij,kjbd->kibd", inverse, p)
+
+
+def _inverse_within(matrix: Float[Tensor, "*dims M M"], mask: Bool[Tensor, "*rows M"]) -> Float[Tensor, "*all M M"]:
+    """The inverse of the sub-matrix of each row's own experts, zero elsewhere."""
+    both = mask.unsqueeze(-1) & mask.unsqueeze(-2)
+    if matrix.ndim == 3:
+        both = both.unsqueeze(-3)
+    eye = torch.eye(mask.shape[-1], dtype=matrix.dtype, device=matrix.device)
+    inverse = torch.cholesky_inverse(torch.linalg.cholesky(torch.where(both, matrix, eye)))
+    return torch.where(both, inverse, 0.0)
 
 
 def _brief(value: Tensor) -> str:

@@ -133,14 +133,20 @@ def drawn_subsets(observed: Bool[Tensor, "B M"], rows: int) -> Plan:
     within = (shuffled.unsqueeze(1) <= observed).all(-1)  # (K, B)
     available = within.sum(0)
     taken = available.clamp(max=rows)  # S_O
-    patterns = pack(observed)
-    turn = (patterns.unsqueeze(0) == patterns.unsqueeze(1)).tril(-1).sum(1)  # i: how many earlier points share the pattern
+    turn = earlier(pack(observed))  # i
     position = (within.cumsum(0) - 1 - turn * taken).remainder(available.clamp(min=1))
     slot = torch.where(within & (position < taken), position, len(table))
     chosen = slot.argsort(dim=0, stable=True)[:rows]  # (S, B) rows of the shuffled table
     filled = torch.arange(rows, device=observed.device).unsqueeze(1) < taken
     share = torch.where(filled, available / taken.clamp(min=1), 0.0)
     return Plan(shuffled[chosen] & filled.unsqueeze(-1), share.to(torch.get_default_dtype()), observed)
+
+
+def earlier(patterns: Int[Tensor, "B"]) -> Int[Tensor, "B"]:
+    """How many earlier data points have the same pattern: by sorting, since comparing all pairs grows with the square of B."""
+    grouped, order = patterns.sort(stable=True)
+    place = torch.arange(len(patterns), device=patterns.device) - torch.searchsorted(grouped, grouped)
+    return torch.empty_like(order).scatter(0, order, place)
 
 
 def weighted_subsets(observed: Bool[Tensor, "B M"], rows: int, subset_weights: Any, uniform: float = 0.5) -> Plan:

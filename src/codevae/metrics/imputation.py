@@ -16,7 +16,7 @@ import torch
 from codevae.batch import Batch
 from codevae.errors import InputError
 from codevae.likelihoods import Bernoulli, Categorical, Columns, Likelihood
-from codevae.metrics.gaussian import Gaussian
+from codevae.metrics.em import Gaussian
 from codevae.modality import Modality
 
 Imputer = Callable[[np.ndarray, np.ndarray], np.ndarray]

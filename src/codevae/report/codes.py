@@ -138,8 +138,9 @@ def _tsne(points: np.ndarray, start: np.ndarray, seed: int) -> np.ndarray:
         raise InputError("a report's t-SNE needs scikit-learn: pip install 'codevae[report]', or ask for fast=True.") from error
     spread = max(float(start[:, 0].std()), 1e-12)
     jitter = np.random.default_rng(seed).normal(size=start.shape)  # equal codes must be able to part
+    first = (start / spread * 1e-4 + jitter * 1e-7).astype(np.float32)
     perplexity = min(30.0, (len(points) - 1) / 3)
-    tsne = TSNE(perplexity=perplexity, init=(start / spread * 1e-4 + jitter * 1e-7).astype(np.float32), random_state=seed, n_jobs=1)
+    tsne = TSNE(perplexity=perplexity, init=first, max_iter=500, random_state=seed, n_jobs=1)
     return tsne.fit_transform(points.astype(np.float32)).astype(np.float64)
 
 

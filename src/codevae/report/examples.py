@@ -22,6 +22,9 @@ NARROW = 12
 SINGLE = 6
 """A modality is translated from each other one only up to so many of them."""
 
+STRIPES = 240
+"""A strip shows at most so many columns."""
+
 BUDGET = 400_000
 """Bytes of raw pictures that one modality may cost the page."""
 
@@ -51,6 +54,7 @@ class Gallery:
         titles: one per data point.
         low: the value drawn darkest.
         high: the value drawn lightest.
+        note: what else must be said.
         columns: (name, levels) of each column of a table that is shown as numbers; levels are what its codes stand for.
     """
 
@@ -61,6 +65,7 @@ class Gallery:
     titles: list[str]
     low: float = 0.0
     high: float = 1.0
+    note: str = ""
     columns: tuple[tuple[str, tuple[Any, ...]], ...] = ()
 
 
@@ -105,8 +110,10 @@ def _gallery(
     found.append(Row("new, from the prior", _array(new.values[name][:count])))
     if kind == "strips":
         mean, spread = units
-        found = [Row(row.title, (row.values.reshape(len(row.values), -1) - mean) / spread) for row in found]
-        return Gallery(name, kind, found, by, titles, -3.0, 3.0)
+        columns = np.unique(np.linspace(0, part.size - 1, min(part.size, STRIPES)).round().astype(int))
+        found = [Row(row.title, ((row.values.reshape(len(row.values), -1) - mean) / spread)[:, columns]) for row in found]
+        note = f"{len(columns):,} of the {part.size:,} columns, evenly spread." if len(columns) < part.size else ""
+        return Gallery(name, kind, found, by, titles, -3.0, 3.0, note)
     if kind == "pictures":
         found = [Row(row.title, _picture(row.values, part)) for row in found]
     return Gallery(name, kind, found, by, titles, *_range(batch, name))

@@ -27,7 +27,7 @@ def curves(history: History, columns: dict[str, str], title: str, alt: str, scal
     with drawing(alt) as (axes, done):
         shown = []
         for place, (column, name) in enumerate(columns.items()):
-            pairs = [(row["step"], row[column]) for row in history.rows if row.get(column) is not None and row[column] == row[column]]
+            pairs = [(row["step"], row[column]) for row in history.rows if row.get(column) is not None and np.isfinite(row[column])]
             if not pairs:
                 continue
             x, y = np.array(pairs, dtype=float).T

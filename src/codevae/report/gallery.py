@@ -28,7 +28,7 @@ def galleries(found: list[Gallery]) -> str:
 def _words(gallery: Gallery) -> str:
     """Which data points are shown."""
     where = "left to right" if gallery.kind == "pictures" else "top to bottom"
-    return f"From {where}, {gallery.by}: {', '.join(gallery.titles)}."
+    return f"From {where}, {gallery.by}: {', '.join(gallery.titles)}. {gallery.note}".rstrip()
 
 
 def _body(gallery: Gallery) -> str:

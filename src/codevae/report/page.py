@@ -5,24 +5,24 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-import codevae
 from codevae.report import sections
 from codevae.report.gallery import galleries
 from codevae.report.html import details, paragraph, percent
 from codevae.report.results import Results
 from codevae.report.rows import Omitted
+from codevae.version import __version__
 
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
 
 def page(results: Results) -> str:
     """The whole page."""
-    about = results.about
+    about, names = results.about, [part.name for part in results.about.parts]
     parts: list[tuple[str, str, Any, Callable[[Any], str]]] = [
         ("run", "What was trained", about, sections.the_run),
         ("training", "Training", results.history, lambda history: sections.training(history, about)),
-        ("embedding", "Embedding", results.maps, lambda maps: sections.embedding(maps, results.probe)),
-        ("probe", "Linear probe", results.probe, lambda probe: sections.probing(probe, [part.name for part in about.parts])),
+        ("embedding", "Embedding", results.maps, lambda maps: sections.embedding(maps, results.probe, names)),
+        ("probe", "Linear probe", results.probe, lambda probe: sections.probing(probe, names)),
         ("examples", "Originals, reconstructions, translations", results.examples, galleries),
         ("imputation", "Imputation", results.imputed, sections.imputation),
         ("likelihood", "Likelihood", results.likelihoods, sections.likelihood),
@@ -66,7 +66,5 @@ def _section(place: str, title: str, content: Any, write: Callable[[Any], str]) 
 
 
 def _footer(name: str) -> str:
-    text = (
-        f"Written by codevae {codevae.__version__} from the run {name}. Every number on this page was computed from the run and its data."
-    )
+    text = f"Written by codevae {__version__} from the run {name}. Every number on this page was computed from the run and its data."
     return f"<footer>{paragraph(text)}</footer>"

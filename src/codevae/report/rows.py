@@ -9,10 +9,10 @@ from codevae.batch import Batch
 from codevae.data import split
 from codevae.errors import InputError, listed
 from codevae.model import MultimodalVAE
-from codevae.random import order
+from codevae.random import derive, order
 
-MOST = 2000
-"""More data points than this are not judged: a sample of so many is drawn."""
+JUDGED, FITTED, ENTRIES = 2000, 4000, 20_000_000
+"""Of more data points than this, or with more entries in all, a sample is drawn."""
 
 FEW = 20
 """A label with no more values than this names classes; numbers with more are a scale."""
@@ -67,12 +67,19 @@ class Rows:
         note = told or (f"{len(judged):,} data points" + (" of the training data" if seen else " that training did not see"))
         if only is not None:
             note += f"; of {len(only):,} data points 30 % are judged, and probes and reference imputers learn from the rest"
-        if len(judged) > MOST:
-            note += f"; {MOST:,} of them, drawn at random"
-            judged = judged[np.sort(order(len(judged), seed, 1)[:MOST])]
+        some = sample(judged, JUDGED, seed)
+        if len(some) < len(judged):
+            note += f"; {len(some):,} of them, drawn at random"
         if seen:
             note += ". The model was trained on them, so that the numbers flatter it"
-        return cls(fitted, judged, note + ".")
+        return cls(sample(fitted, FITTED, seed), some, note + ".")
+
+
+def sample(batch: Batch, most: int, seed: int, entries: int = ENTRIES) -> Batch:
+    """At most so many data points, and no more than have so many entries in all, drawn at random and in their old order."""
+    each = sum(value[0:1].numel() for value in batch.values.values())
+    most = max(1, min(most, entries // each))
+    return batch if len(batch) <= most else batch[np.sort(order(len(batch), derive(seed, 6), 0)[:most])]
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from codevae.data import remove
 from codevae.metrics import log_likelihood
 from codevae.metrics.imputation import ImputationError, Layout, column_means, fill_by, gaussian, imputation_error, nearest_rows
 from codevae.model import MultimodalVAE
-from codevae.report.rows import Omitted, Rows
+from codevae.report.rows import Omitted, Rows, sample
 
 REFERENCES = {"column means": (column_means, 50_000), "5 nearest rows": (nearest_rows, 5_000), "Gaussian (EM)": (gaussian, 1_000)}
 """Reference imputers, and the number of columns above which each takes too long."""
 
-LEARNED = 4000
-"""At most so many rows teach a reference imputer."""
+DECODED = 200_000_000
+"""At most so many entries, over all draws, are decoded for the likelihood."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Imputed:
         hide: the share of the observed modality entries that was to be hidden.
         hidden: how many modality entries were.
         of: how many were observed.
+        learned: from how many data points the reference imputers learned.
         errors: by imputer; the model's own is called "model".
         left_out: reference imputers that were not run, and why.
     """
@@ -32,6 +33,7 @@ class Imputed:
     hide: float
     hidden: int
     of: int
+    learned: int
     errors: dict[str, ImputationError]
     left_out: dict[str, str]
 
@@ -74,7 +76,7 @@ def imputed(model: MultimodalVAE, rows: Rows, hide: float = 0.2, fast: bool = Fa
     """
     if len(model.names) < 2:
         return Omitted("With a single modality there is nothing to fill it from.")
-    truth, fitted = rows.judged, rows.fitted[:LEARNED]
+    truth, fitted = rows.judged, rows.fitted
     gaps = remove(truth, hide, seed)
     hidden = int((truth.observed & ~gaps.observed).sum())
     if not hidden:
@@ -88,13 +90,14 @@ def imputed(model: MultimodalVAE, rows: Rows, hide: float = 0.2, fast: bool = Fa
             left_out[name] = f"{layout.width:,} columns would take too long"
         else:
             errors[name] = imputation_error(truth, fill_by(imputer, fitted, gaps, layout), gaps, layout)
-    return Imputed(hide, hidden, int(truth.observed.sum()), errors, left_out)
+    return Imputed(hide, hidden, int(truth.observed.sum()), len(fitted), errors, left_out)
 
 
 def likelihoods(model: MultimodalVAE, rows: Rows, samples: int = 100, seed: int = 0) -> Likelihoods:
-    """log p(x) of the judged data points, the posterior of all that is observed being the proposal."""
-    found = log_likelihood(model, rows.judged, samples=samples, seed=seed)
-    some = rows.judged.observed.any(-1).cpu()
+    """log p(x) of the judged data points, or of a sample of them, the posterior of all that is observed being the proposal."""
+    batch = sample(rows.judged, len(rows.judged), seed, DECODED // samples)
+    found = log_likelihood(model, batch, samples=samples, seed=seed)
+    some = batch.observed.any(-1).cpu()
     each = {name: _estimate(values) for name, values in found.modalities.items()}
     return Likelihoods(samples, _estimate(found.joint[some]), each, float(found.effective[some].double().median()))
 

@@ -87,7 +87,7 @@ def best_row(history: History) -> dict[str, Any] | None:
     return max((row for row in history.rows if "validation" in row), key=lambda row: row["validation"], default=None)
 
 
-def embedding(maps: Maps, probe: Probe | Omitted) -> str:
+def embedding(maps: Maps, probe: Probe | Omitted, names: list[str]) -> str:
     """The codes in two dimensions."""
     label, first = maps.label, maps.maps[0]
     coloured = "" if label is None else f", coloured by {label.name}"
@@ -105,8 +105,9 @@ def embedding(maps: Maps, probe: Probe | Omitted) -> str:
         caption = name + (f", probe {percent(alone[subset])}" if subset in alone else "")
         small.append(figure(figures.scatter(shown, label, alt), caption, "map"))
     if small:
-        words = paragraph("The data points that have the modality, inferred from it alone.", "note")
-        inner += f'<div><h3>One modality given</h3>{words}<div class="maps">{"".join(small)}</div></div>'
+        words = "The data points that have the modality, inferred from it alone."
+        words += f" {len(small)} of the {len(names)} modalities are shown." if len(small) < len(names) else ""
+        inner += f'<div><h3>One modality given</h3>{paragraph(words, "note")}<div class="maps">{"".join(small)}</div></div>'
     return (legend(label) if label is not None else "") + f'<div class="embedding">{inner}</div>'
 
 
@@ -143,7 +144,8 @@ def imputation(found: Imputed) -> str:
     text = (
         f"The judged data points have {found.of:,} modality entries. Of these {found.hidden:,} ({percent(found.hidden / found.of)}) were "
         f"hidden completely at random (each with probability {found.hide:g}; every data point keeps one) and filled again from the rest. "
-        "All imputers saw the same gaps; the reference ones learned from the data points that are not judged, gaps and all."
+        "All imputers saw the same gaps; the reference ones learned from "
+        f"{found.learned:,} data points that are not judged, gaps and all."
     )
     inner = paragraph(text)
     for kind, title, words in KINDS:

@@ -1,6 +1,7 @@
-"""The progress bar: steps, the bound by subset size, and the validation bound."""
+"""The progress bar: steps, the bound by subset size, and the validation bound; in a log file, a line now and then."""
 
 import sys
+import time
 from typing import Any
 
 from rich.console import Console
@@ -9,7 +10,7 @@ from rich.progress import Progress as Bars
 
 
 class Progress:
-    """A bar on a terminal's standard error; elsewhere (a log file, a test) nothing.
+    """A bar on a terminal's standard error; elsewhere a line of an evaluation, at most every ten seconds.
 
     Arguments:
         shown: whether to show it at all.
@@ -18,7 +19,8 @@ class Progress:
     """
 
     def __init__(self, shown: bool, steps: int, modalities: int):
-        self.modalities, self.bars = modalities, None
+        self.shown, self.steps, self.modalities, self.said = shown, steps, modalities, time.monotonic()
+        self.bars = None
         if shown and sys.stderr.isatty():
             columns = (BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.fields[row]}"))
             self.bars = Bars(*columns, console=Console(stderr=True), transient=False)
@@ -40,12 +42,12 @@ class Progress:
 
     def row(self, row: dict[str, Any]) -> None:
         """Show an evaluation: the bound, and L_k by the number of given modalities."""
-        if not self.bars:
-            return
-        by_size = "  ".join(
-            f"{size}: {row[f'bound_of_{size}']:.1f}"
-            for size in range(1, self.modalities + 1)
-            if row[f"bound_of_{size}"] == row[f"bound_of_{size}"]
-        )
+        sizes = {size: row[f"bound_of_{size}"] for size in range(1, self.modalities + 1)}
+        by_size = "  ".join(f"{size}: {value:.1f}" for size, value in sizes.items() if value == value)
         valid = f"  validation {row['validation']:.2f}" if "validation" in row else ""
-        self.bars.update(self.task, row=f"bound {row['bound']:.2f} (by size {by_size}){valid}")
+        text = f"bound {row['bound']:.2f} (by size {by_size}){valid}"
+        if self.bars:
+            self.bars.update(self.task, row=text)
+        elif self.shown and time.monotonic() - self.said > 10:
+            self.said = time.monotonic()
+            sys.stderr.write(f"step {row['step']:,} of {self.steps:,}: {text}\n")
