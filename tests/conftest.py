@@ -1,10 +1,15 @@
 """What every test may ask for: its own seed, double precision, and noise whose averages are exact."""
 
+import hypothesis
 import pytest
 import scipy.linalg
 import torch
 
 from codevae import random
+
+# The same examples every time, and no deadline: how busy the machine is says nothing about the code.
+hypothesis.settings.register_profile("codevae", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("codevae")
 
 
 @pytest.fixture(autouse=True)

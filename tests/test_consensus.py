@@ -223,6 +223,17 @@ def test_in_single_precision_too(rho):
     agree(single, CoDE(value)(q, mask), rtol=2e-4, atol=2e-4)
 
 
+@pytest.mark.parametrize("kind", [0.9, "learned", "matrix"])
+def test_autocast_does_not_reach_it(kind):
+    q, code, mask = experts(4, 20, 2, 0.5, torch.float32), build(kind, 4, 2), powerset(4)
+    with torch.autocast("cpu", torch.bfloat16):
+        inside, weights = code(q, mask), code.weights(q, mask)
+    assert inside.loc.dtype == torch.float32
+    assert torch.equal(inside.loc, code(q, mask).loc)
+    assert torch.equal(inside.scale, code(q, mask).scale)
+    assert torch.equal(weights, code.weights(q, mask))
+
+
 @pytest.mark.parametrize("rho", [0.999, [[1.0, 0.999], [0.999, 1.0]], "learned_matrix"])
 def test_a_change_of_precision_starts_from_the_exact_numbers(rho):
     q, mask = experts(2, 5, 1), powerset(2)

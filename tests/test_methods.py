@@ -261,20 +261,6 @@ def test_drawn_subsets_have_the_gradient_of_all_of_them_on_average(draw, rows, n
     assert 0.2 < z.square().mean() < 2.5  # they are correlated, so this is a loose frame
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("rows", [1, 2, 4])
-@pytest.mark.parametrize("missing", [False, True])
-def test_drawn_subsets_have_the_gradient_of_all_of_them_over_two_thousand_draws(rows, missing, no_noise):
-    truth = world(sizes=(2, 1, 2), latent_dim=1)
-    made = with_baseline(model(truth, CoDEVAE(rho="learned", subsets=rows, omega=2.0), jitter=0.1))
-    batch = gaps(truth.draw(9)) if missing else truth.draw(9)
-    slopes = torch.stack([slope(made, batch) for _ in range(2000)])
-    error = slopes.std(0) / 2000**0.5
-    z = ((slopes.mean(0) - truth_for(made, batch)) / error)[error > 1e-12]
-    assert z.abs().max() < 4.5
-    assert 0.2 < z.square().mean() < 2.5
-
-
 def test_the_baseline_is_the_running_mean_of_earlier_steps(no_noise):
     truth = world()
     made, levels = model(truth, CoDEVAE(rho=0.3, subsets=2), jitter=0.1).train(), []
@@ -317,6 +303,16 @@ def test_omega_auto_is_the_spread_of_the_subsets(no_noise):
     again = model(truth, CoDEVAE(rho=0.3, subsets="all", omega="auto", modality_weights=1.0), jitter=0.1).train()
     again(truth.draw(40))
     assert drawn.method._omega().item() == pytest.approx(again.method._omega().item(), rel=0.1)  # the same number, from draws
+
+
+def test_omega_auto_goes_by_size_where_there_are_too_many_subsets(no_noise):
+    truth = world(sizes=(2,) * 11, latent_dim=1)
+    made = model(truth, CoDEVAE(rho=0.3, omega="auto", modality_weights=1.0), jitter=0.1).train()
+    bound = made(truth.draw(200))
+    sizes, levels = bound.plan.mask.sum(-1), (bound.reconstruction.sum(-1) - bound.divergence).detach()
+    means = torch.stack([levels[sizes == size].mean() for size in sizes.unique()])
+    assert len(means) > 5
+    assert_close(made.method._omega(), means.std(correction=0))
 
 
 # ------------------------------------------------------------------------------------------------ private latents
@@ -551,6 +547,25 @@ def test_a_modality_that_is_never_there_learns_nothing():
     assert all(parameter.grad.any() for parameter in parts["a"].parameters())
 
 
+@pytest.mark.parametrize("name", ["default", "matrix", "drawn", "ω auto"])
+def test_half_precision_stays_inside_the_networks(name):
+    torch.set_default_dtype(torch.float32)
+    parts = [Modality("a", (30,), private_dim=1), Modality("b", (20,), Categorical(9)), Modality("c", (40,))]
+    made = MultimodalVAE(parts, 4, METHODS[name](), seed=0).eval()
+    batch = Batch({"a": 50 * torch.randn(16, 30), "b": torch.randint(9, (16, 20)), "c": 50 * torch.randn(16, 40)})
+    with torch.autocast("cpu", torch.bfloat16):
+        assert made.modalities["a"].encoder.out(torch.zeros(1, 256)).dtype == torch.bfloat16  # the networks themselves do run in it
+        experts = made.encode(batch)
+        bound = made(batch)
+    assert experts.shared.loc.dtype == experts.private["a"].scale.dtype == torch.float32
+    assert {part.dtype for part in bound[:4]} == {torch.float32}
+    weights = bound.plan.weights(made.method.subset_weights)
+    private = kl(experts.private["a"], Normal(torch.zeros(1), torch.ones(1))) * made.method.beta
+    per_subset = (bound.reconstruction.double() * made.method.modality_weights).sum(-1) - made.method.beta * bound.divergence.double()
+    assert bound.value.abs().max() > 1e4  # numbers of which half precision would keep two digits
+    assert_close(bound.value.double(), (weights * per_subset).sum(0) - private, rtol=1e-6, atol=0.02)
+
+
 # ------------------------------------------------------------------------------------------------ building, settings, hooks
 
 
@@ -559,14 +574,14 @@ def test_what_automatic_settings_come_to():
         parts = [Modality(f"m{m}", (2 + m,), encoder=nn.Linear(2 + m, 4), decoder=nn.Linear(2, 2 + m)) for m in range(modalities)]
         return MultimodalVAE(parts, 2, CoDEVAE(**settings)).method
 
-    few, many, most = build(4), build(6), build(12)
+    few, many, most = build(3), build(4), build(12)
     assert [(method.form, method.subsets, method.draw) for method in (few, many, most)] == [
         ("table", "all", "uniform"),
         ("table", 4, "uniform"),
         ("by_modality", 4, "weighted"),
     ]
     assert few._arguments["subset_weights"] == "table"
-    assert few._arguments["modality_weights"] == {"m0": 1.0, "m1": 1.0, "m2": 1.0, "m3": 1.0}
+    assert few._arguments["modality_weights"] == {"m0": 1.0, "m1": 1.0, "m2": 1.0}
     by_size = build(3, modality_weights="by_size")
     assert by_size._arguments["modality_weights"] == {"m0": 2.0, "m1": 4 / 3, "m2": 1.0}
     assert_close(build(3, modality_weights="by_root_size").modality_weights, by_size.modality_weights.sqrt())
@@ -651,7 +666,6 @@ ELEVEN = [Modality(f"m{m}", (1,), encoder=nn.Linear(1, 4), decoder=nn.Linear(2, 
         ),
         (lambda: MultimodalVAE(ELEVEN, 2, CoDEVAE(subset_weights="table")), "use subset_weights='by_modality'"),
         (lambda: MultimodalVAE(ELEVEN, 2, CoDEVAE(draw="uniform")), "use draw='weighted'"),
-        (lambda: MultimodalVAE(ELEVEN, 2, CoDEVAE(omega="auto")), r"CoDEVAE\(omega='auto'\): .* use a number"),
     ],
 )
 def test_what_is_said_when_it_is_held_wrong(make, message):

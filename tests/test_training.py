@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import random as chance
 import resource
 import signal
 import subprocess
@@ -138,7 +137,7 @@ for number in range(25):
     pid = child(target)
     time.sleep(moments.uniform(0.02, 0.98) * duration)
     os.kill(pid, signal.SIGKILL)
-    print("killed" if os.WIFSIGNALED(os.waitpid(pid, 0)[1]) else "was done", [file.name for file in os.scandir(target)] if os.path.isdir(target) else [])
+    print("killed" if os.WIFSIGNALED(os.waitpid(pid, 0)[1]) else "was done")
     if Run(target).exists:
         Run(target).config, Run(target).history
     finished(child(target))
@@ -152,7 +151,7 @@ def test_killed_at_a_random_moment_and_resumed_the_bits_are_the_same(tmp_path):
     script.write_text(KILLER.format(tests=str(Path(__file__).parent)))
     told = subprocess.run([sys.executable, script, tmp_path], capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
     assert told.returncode == 0, told.stderr
-    assert told.stdout.count("killed [") >= 20, told.stdout
+    assert told.stdout.count("killed") >= 20, told.stdout
     for number in range(25):
         killed = tmp_path / f"killed{number}"
         same_bits(tmp_path / "whole", killed, "weights.safetensors", "best.safetensors", "state.safetensors")

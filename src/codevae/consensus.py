@@ -130,7 +130,8 @@ class CoDE(Recorded, nn.Module):
     def forward(self, experts: Normal, mask: Bool[Tensor, "K M"] | Bool[Tensor, "K B M"]) -> Normal:
         """The consensus of every subset: experts (M, B, D), mask (K, M) or (K, B, M) → (K, B, D); an empty subset is N(0, I)."""
         loc, scale, mask = self._prepare(experts, mask)
-        a, b = (self._common if self._is_common() else self._general)(loc, scale, mask)
+        with _full_precision(loc):
+            a, b = (self._common if self._is_common() else self._general)(loc, scale, mask)
         if self.prior_expert:
             a = a + 1
         else:
@@ -147,10 +148,10 @@ class CoDE(Recorded, nn.Module):
         if self._is_common():
             rho, rest = self._common_rho(p)
             n = mask.sum(-1, keepdim=True).clamp(min=1)
-            total = torch.einsum("kbm,mbd->kbd", mask.to(p.dtype), p)
-            solved = (p - (rho / (1 + (n - 1) * rho) * total).unsqueeze(1)) / rest  # (R⁻¹p)_i, by Sherman and Morrison
+            solved = (p - (rho / (1 + (n - 1) * rho) * (held * p).sum(1)).unsqueeze(1)) / rest  # (R⁻¹p)_i, by Sherman and Morrison
         else:
-            solved = _solve(self._inverse(self._matrix(p), mask), p * held)
+            with _full_precision(p):
+                solved = _solve(self._inverse(self._matrix(p), mask), p * held)
         raw = held * p * solved
         a = raw.sum(1, keepdim=True) + float(self.prior_expert)
         return raw / torch.where(mask.any(-1)[:, None, :, None], a, 1.0)
@@ -234,6 +235,11 @@ class PoE(CoDE):
 
     def __init__(self, prior_expert: bool = False):
         super().__init__(rho=0.0, prior_expert=prior_expert)
+
+
+def _full_precision(like: Tensor) -> torch.autocast:
+    """No autocast inside: it would round the products with masks to half precision, and two digits are not enough for them."""
+    return torch.autocast(like.device.type, enabled=False)
 
 
 def _solve(inverse: Tensor, p: Float[Tensor, "K M B D"]) -> Float[Tensor, "K M B D"]:

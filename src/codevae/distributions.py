@@ -82,12 +82,16 @@ class Mixture:
 
     @property
     def mean(self) -> Float[Tensor, "K B D"]:
-        return torch.einsum("kbc,cbd->kbd", self.log_weights.exp(), self.components.mean)
+        return (self._weights * self.components.mean).sum(1)
 
     @property
     def variance(self) -> Float[Tensor, "K B D"]:
         apart = self.components.mean - self.mean.unsqueeze(1)  # (K,C,B,D)
-        return torch.einsum("kbc,kcbd->kbd", self.log_weights.exp(), self.components.variance + apart.square())
+        return (self._weights * (self.components.variance + apart.square())).sum(1)
+
+    @property
+    def _weights(self) -> Float[Tensor, "K C B 1"]:
+        return self.log_weights.exp().movedim(-1, 1).unsqueeze(-1)
 
     def draw(self, samples: int) -> Float[Tensor, "S K B D"]:
         """A component per sample, subset and data point, then a draw from it (no gradient reaches the weights)."""

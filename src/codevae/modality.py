@@ -4,6 +4,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import nn
 
 from codevae.axes import Bool, Float, Shaped, Tensor
@@ -89,8 +90,8 @@ class Modality(Recorded, nn.Module):
         """Raw numbers (B, 2 (D + P)); what stands in absent entries is never seen."""
         features = self.likelihood.features(x, entries)
         if getattr(self.encoder, "sees_gaps", False):
-            return self.encoder(features, self.likelihood.present(entries))
-        return self.encoder(features)
+            return _full(self.encoder(features, self.likelihood.present(entries)))
+        return _full(self.encoder(features))
 
     def decode(self, codes: Float[Tensor, "S K B P"]) -> Float[Tensor, "S K B ..."]:
         """Raw numbers of the likelihood; samples, subsets and data points share one call of the decoder."""
@@ -100,7 +101,12 @@ class Modality(Recorded, nn.Module):
                 f"decoder of {self.name!r}: expected (N, {', '.join(map(str, self.likelihood.raw_shape))}) for "
                 f"{type(self.likelihood).__name__}, got {tuple(raw.shape)}."
             )
-        return raw.unflatten(0, codes.shape[:3])
+        return _full(raw).unflatten(0, codes.shape[:3])
+
+
+def _full(raw: Tensor) -> Tensor:
+    """Networks may run in half precision; what is made of their numbers does not."""
+    return raw.to(torch.promote_types(raw.dtype, torch.float32))
 
 
 def _made(network: Any, default: Any, what: str) -> nn.Module:

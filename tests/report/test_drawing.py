@@ -3,11 +3,14 @@
 import base64
 import io
 import re
+import sys
 
 import matplotlib.image
 import numpy as np
 import pytest
 
+from codevae.errors import InputError
+from codevae.report.extra import extra
 from codevae.report.html import fixed, image, number, paragraph, percent, table
 from codevae.report.pictures import data_uri, strip_of_colours, strip_of_pictures
 from codevae.report.svg import INK, SERIES, drawing
@@ -113,3 +116,10 @@ def test_colours_are_blue_below_red_above_and_clear_where_nothing_is():
     assert middle[0] == middle[1] == middle[2] > 240
     assert high[0] > high[2]
     assert absent[3] == 0
+
+
+@pytest.mark.parametrize(("module", "library"), [("matplotlib.figure", "matplotlib"), ("sklearn.manifold", "scikit-learn")])
+def test_what_is_not_installed_is_named_with_its_extra(monkeypatch, module, library):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(InputError, match=rf"{library}.*codevae\[report\]"):
+        extra(module)

@@ -87,8 +87,13 @@ class Method(Recorded, nn.Module):
         return Joint(self.prior.distribution(), private)
 
     def expert(self, loc: Tensor, raw_scale: Tensor) -> Normal | Laplace:
-        """The encoder's raw numbers → an expert: a normal with log σ held between −7 and 7."""
-        return Normal(loc, raw_scale.clamp(-7.0, 7.0).exp())
+        """The encoder's raw numbers → an expert: a normal with log σ held between −7 and 2.
+
+        An expert of σ = e² is as good as absent. The gradient passes the clamp as if it were not there: a data point whose σ is out of
+        bounds, which the KL would bring back, is not stuck outside.
+        """
+        held = raw_scale.clamp(-7.0, 2.0)
+        return Normal(loc, (raw_scale + (held - raw_scale).detach()).exp())
 
     def aggregate(self, experts: Normal | Laplace, mask: Bool[Tensor, "K B M"]) -> Shared:
         """Experts (M, B, D) and subsets → q(z | x_k) of (K, B, D)."""

@@ -40,7 +40,8 @@ class CoDEVAE(Method):
     Arguments:
         rho: correlation of the experts' errors, as in `CoDE`; the paper chooses it among 0, 0.2, 0.4, 0.6, 0.8.
         beta: β, the weight of the KL.
-        omega: ω, the weight of the entropy of π; "auto" follows the spread of the subsets' bounds.
+        omega: ω, the weight of the entropy of π, a temperature in nats: the best π is softmax(L_k / ω). "auto" follows the spread
+            of the subsets' bounds, whatever the size of the data; the paper takes 1000.
         subset_weights: π as a "table", "by_size" or "by_modality"; "auto" is a table up to ten modalities.
         learn_weights: whether π is trained; if not it stays uniform.
         modality_weights: w_m: "by_size", "by_root_size", a number, or a dict by name.
@@ -63,7 +64,7 @@ class CoDEVAE(Method):
         self,
         rho: float | str | list = "learned",
         beta: float = 1.0,
-        omega: float | str = 1000.0,
+        omega: float | str = "auto",
         subset_weights: str = "auto",
         learn_weights: bool = True,
         modality_weights: float | str | dict[str, float] = 1.0,
@@ -98,7 +99,7 @@ class CoDEVAE(Method):
         self.register_buffer("modality_weights", torch.tensor([resolved[name] for name in names]), persistent=False)
         self.register_buffer("level", torch.zeros(2))  # running mean of L, and the mass behind it: the baseline of drawn subsets
         if self.omega == "auto":
-            self.register_buffer("levels", torch.zeros(2, 2**modalities - 1))  # the same per subset
+            self.register_buffer("levels", torch.zeros(2, 2**modalities - 1 if few else modalities))  # the same per subset, or size
         return self
 
     def _settle(self, modalities: int, few: bool) -> None:
@@ -114,7 +115,6 @@ class CoDEVAE(Method):
             ("subsets", chosen, "all", "subsets=4"),
             ("subset_weights", self.form, "table", "subset_weights='by_modality'"),
             ("draw", draw, "uniform", "draw='weighted'"),
-            ("omega", self.omega, "auto", "a number"),
         ):
             if value == wrong:
                 raise InputError(f"CoDEVAE({name}={wrong!r}): {modalities} modalities have 2^{modalities} − 1 subsets; use {instead}.")
@@ -135,7 +135,7 @@ class CoDEVAE(Method):
         log_px = model.log_prob(batch, q.draw(self.samples)).mean(0)
         divergence = kl(q.shared, self.prior.distribution())
         # L_k = Σ_m w_m log p(x_m|z) − β KL(q_k ‖ p)
-        per_subset = log_px @ self.modality_weights - self.beta * divergence
+        per_subset = (log_px * self.modality_weights).sum(-1) - self.beta * divergence
         per_subset, outside = self._with_private(per_subset, experts, plan)
         # L = Σ_k π̃_k L_k + ω [H(π̃) − log K_O]
         value = plan.sum(self.subset_weights, per_subset, self._baseline()) - outside
@@ -183,7 +183,7 @@ class CoDEVAE(Method):
         return 0.0 if self.subsets == "all" else self.level[0] / self.level[1].clamp(min=1e-12)
 
     def _omega(self) -> Float[Tensor, ""] | float:
-        """ω; "auto": the standard deviation over the subsets of the running mean of L_k, at least 1e-3."""
+        """ω; "auto": the standard deviation over the subsets (above ten modalities, over their sizes) of the running mean of L_k."""
         if self.omega != "auto":
             return float(self.omega)
         known = self.levels[1] > 0
@@ -201,7 +201,8 @@ class CoDEVAE(Method):
         self.level.lerp_(now, 0.01)
         if self.omega == "auto":
             applies = (plan.share > 0).to(value.dtype)
-            rows = (subsets.pack(plan.mask) - 1).clamp(min=0).flatten()
+            few = plan.mask.shape[-1] <= subsets.MOST
+            rows = ((subsets.pack(plan.mask) if few else plan.mask.sum(-1)) - 1).clamp(min=0).flatten()
             total = self.levels.new_zeros(self.levels.shape)
             total[0].index_add_(0, rows, torch.where(plan.share > 0, per_subset, 0.0).flatten())
             total[1].index_add_(0, rows, applies.flatten())

@@ -14,6 +14,7 @@ from codevae.errors import InputError
 from codevae.metrics import linear_probe
 from codevae.model import MultimodalVAE
 from codevae.random import derive, order
+from codevae.report.extra import extra
 from codevae.report.rows import Label, Omitted, Rows
 
 DRAWN = 1000
@@ -132,15 +133,11 @@ def _axes(points: np.ndarray) -> np.ndarray:
 
 def _tsne(points: np.ndarray, start: np.ndarray, seed: int) -> np.ndarray:
     """t-SNE from the principal axes of the codes given everything, so that the maps of several subsets lie alike."""
-    try:
-        from sklearn.manifold import TSNE
-    except ImportError as error:
-        raise InputError("a report's t-SNE needs scikit-learn: pip install 'codevae[report]', or ask for fast=True.") from error
     spread = max(float(start[:, 0].std()), 1e-12)
     jitter = np.random.default_rng(seed).normal(size=start.shape)  # equal codes must be able to part
     first = (start / spread * 1e-4 + jitter * 1e-7).astype(np.float32)
     perplexity = min(30.0, (len(points) - 1) / 3)
-    tsne = TSNE(perplexity=perplexity, init=first, max_iter=500, random_state=seed, n_jobs=1)
+    tsne = extra("sklearn.manifold").TSNE(perplexity=perplexity, init=first, max_iter=500, random_state=seed, n_jobs=1)
     return tsne.fit_transform(points.astype(np.float32)).astype(np.float64)
 
 
@@ -170,6 +167,7 @@ def probe(model: MultimodalVAE, rows: Rows, label: str | None, points: int = 500
     """
     if label is None:
         return Omitted("It needs labels: the data points have none.")
+    extra("sklearn")
     learned = Label.of(rows.fitted, label) if label in rows.fitted.labels else None
     if learned is None or len(learned.classes) < 2:
         return Omitted(f"It needs a label with classes: {label!r} is a scale, or the same everywhere.")

@@ -5,7 +5,7 @@ import io
 
 import numpy as np
 
-from codevae.errors import InputError
+from codevae.report.extra import extra
 
 _ENDS = {"low": (33, 102, 172), "middle": (247, 247, 247), "high": (178, 24, 43)}
 """The colours of a strip: blue below the mean, red above it."""
@@ -39,10 +39,6 @@ def strip_of_colours(values: np.ndarray, low: float, high: float) -> np.ndarray:
 
 def data_uri(picture: np.ndarray) -> str:
     """A picture (height, width, 4) in bytes as the text of an `img`'s src."""
-    try:
-        from matplotlib.image import imsave
-    except ImportError as error:
-        raise InputError("a report needs matplotlib: pip install 'codevae[report]'.") from error
     file = io.BytesIO()
-    imsave(file, picture, format="png", pil_kwargs={"optimize": True})
+    extra("matplotlib.image").imsave(file, picture, format="png", pil_kwargs={"optimize": True})
     return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()

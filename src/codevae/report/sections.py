@@ -116,7 +116,8 @@ def probing(probe: Probe, names: list[str]) -> str:
     text = (
         f"How well a logistic regression reads {probe.label} ({probe.classes} classes) off the codes: it learned from up to "
         f"{probe.learned_from:,} data points and is asked about the judged ones. The most frequent class alone gives "
-        f"{percent(probe.chance)}. A data point takes part if it has anything of the subset."
+        f"{percent(probe.chance)}. A data point takes part if it has anything of the subset: where data are missing, "
+        "subsets are not about the same data points."
     )
     alt = "Dot plot: probe accuracy of each subset over the number of modalities given."
     drawn = figures.by_size(probe.rows, "accuracy", "Probe accuracy", alt, shares=True)

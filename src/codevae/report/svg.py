@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from html import escape
 from typing import TYPE_CHECKING
 
-from codevae.errors import InputError
+from codevae.report.extra import extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,15 +70,10 @@ def drawing(alt: str, width: int = 340, height: int = 250) -> Iterator[tuple["Ax
         alt: what the drawing shows, for those who do not see it.
         width, height: in CSS pixels; narrow enough for a phone.
     """
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise InputError("a report needs matplotlib: pip install 'codevae[report]'.") from error
     done = Drawing()
-    with matplotlib.rc_context(_STYLE), warnings.catch_warnings():  # type: ignore[arg-type]
+    with extra("matplotlib").rc_context(_STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")  # the page's fonts will have it
-        figure = Figure(figsize=(width / 72, height / 72), layout="constrained")
+        figure = extra("matplotlib.figure").Figure(figsize=(width / 72, height / 72), layout="constrained")
         yield figure.subplots(), done
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
