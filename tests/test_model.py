@@ -167,15 +167,17 @@ def test_private_latents_of_a_modality_that_is_not_given_come_from_the_prior(dou
 
 
 def test_what_an_encoder_says_is_read_as_documented():
-    """The locations of the shared latents, then of the private ones; then the log-scales in the same order, held between −7 and 7."""
+    """The locations of the shared latents, then of the private ones; then the log-scales in the same order, held between −7 and 2."""
     made = MultimodalVAE([Modality("x", (10,), Numbers(standardise=False), encoder=nn.Identity(), private_dim=2), Modality("y", (2,))], 3)
-    raw = torch.tensor([[1.0, 2, 3, 4, 5, -0.1, -20, 20, 0.4, 0.5]])
+    raw = torch.tensor([[1.0, 2, 3, 4, 5, -0.1, -20, 1e8, 0.4, 0.5]], requires_grad=True)
     experts = made.encode(Batch({"x": raw, "y": torch.zeros(1, 2)}))
     assert experts.shared.loc[0].tolist() == [[1, 2, 3]]
-    assert_close(experts.shared.scale[0].log(), torch.tensor([[-0.1, -7, 7]]))
+    assert_close(experts.shared.scale[0].log(), torch.tensor([[-0.1, -7, 2]]))
     assert experts.private["x"].loc.tolist() == [[4, 5]]
     assert_close(experts.private["x"].scale.log(), torch.tensor([[0.4, 0.5]]))
     assert "y" not in experts.private
+    experts.shared.scale[0].log().sum().backward()
+    assert_close(raw.grad, torch.tensor([[0.0] * 5 + [1.0] * 3 + [0.0] * 2]))  # also for those that are held
 
 
 def test_a_sampler_takes_the_priors_place(made):

@@ -4,8 +4,7 @@ Whatever is observed is jointly normal with the latents, so log p(x) of any entr
 lines of linear algebra, and share no code with codevae.
 """
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -117,11 +116,6 @@ def world(
     return World(shared, own, offsets, {name: 0.5 + 0.25 * m for m, name in enumerate(names)})
 
 
-def scaled(world: World, **sigma: float) -> World:
-    """The same world with other noise."""
-    return replace(world, sigma={**world.sigma, **sigma})
-
-
 def model(world: World, method=None, prior_share: float = 1.0, jitter: float = 0.0, seed: int = 0) -> MultimodalVAE:
     """A MultimodalVAE whose decoders are the world's, and whose encoders are linear.
 
@@ -162,6 +156,3 @@ def with_prior_expert(method: CoDEVAE) -> CoDEVAE:
 def patterns(batch: Batch, observed: Tensor) -> Batch:
     """The batch with exactly these modalities observed, (N, M) or (M,)."""
     return batch.hide(~observed.expand(len(batch), -1))
-
-
-LOG_2PI = math.log(2 * math.pi)

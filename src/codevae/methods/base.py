@@ -92,8 +92,8 @@ class Method(Recorded, nn.Module):
         An expert of σ = e² is as good as absent. The gradient passes the clamp as if it were not there: a data point whose σ is out of
         bounds, which the KL would bring back, is not stuck outside.
         """
-        held = raw_scale.clamp(-7.0, 2.0)
-        return Normal(loc, (raw_scale + (held - raw_scale).detach()).exp())
+        held = raw_scale.detach().clamp(-7.0, 2.0)
+        return Normal(loc, (held + (raw_scale - raw_scale.detach())).exp())  # the bracket is exactly 0, however large the raw number
 
     def aggregate(self, experts: Normal | Laplace, mask: Bool[Tensor, "K B M"]) -> Shared:
         """Experts (M, B, D) and subsets → q(z | x_k) of (K, B, D)."""

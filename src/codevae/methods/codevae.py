@@ -46,7 +46,7 @@ class CoDEVAE(Method):
         learn_weights: whether π is trained; if not it stays uniform.
         modality_weights: w_m: "by_size", "by_root_size", a number, or a dict by name.
         subsets: how many subsets of each data point a step trains: "all", or a number drawn at random; "auto" is all up to
-            three modalities, else 4.
+            three modalities, else 2.
         draw: how they are drawn: "uniform" (without replacement, balanced over the batch), or "weighted" (half by π, half
             uniformly), better where π is far from uniform; "auto" is uniform up to ten modalities.
         samples: draws of z per subset and step.
@@ -105,14 +105,14 @@ class CoDEVAE(Method):
     def _settle(self, modalities: int, few: bool) -> None:
         """Turn "auto" into what it means here, and refuse what cannot be."""
         self.form = ("table" if few else "by_modality") if self.form == "auto" else self.form
-        chosen = ("all" if modalities <= 3 else 4) if self.subsets == "auto" else self.subsets
+        chosen = ("all" if modalities <= 3 else 2) if self.subsets == "auto" else self.subsets
         draw = ("uniform" if few else "weighted") if self.draw == "auto" else self.draw
         self.settle(subsets=chosen, draw=draw)
         self._arguments["subset_weights"] = self.form
         if few:
             return
         for name, value, wrong, instead in (
-            ("subsets", chosen, "all", "subsets=4"),
+            ("subsets", chosen, "all", "subsets=2"),
             ("subset_weights", self.form, "table", "subset_weights='by_modality'"),
             ("draw", draw, "uniform", "draw='weighted'"),
         ):

@@ -46,7 +46,7 @@ def fit(
     Arguments:
         model: what to train.
         data: all data points in one `Batch`; any of their modalities may be missing.
-        epochs: how often every data point is seen; give this or `steps` (default: 1,500 steps or 20 epochs, whichever is more).
+        epochs: how often every data point is seen; give this or `steps` (default: 2,500 steps or 20 epochs, whichever is more).
         steps: how many updates.
         batch_size: data points of an update, over all processes.
         learning_rate: of Adam.

@@ -51,4 +51,4 @@ def steps_of(epochs: float | None, steps: int | None, per_epoch: int) -> int:
         raise InputError("fit(epochs, steps): give one of them, not both.")
     if epochs is not None:
         return round(epochs * per_epoch)
-    return max(1500, 20 * per_epoch) if steps is None else steps
+    return max(2500, 20 * per_epoch) if steps is None else steps
