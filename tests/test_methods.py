@@ -577,8 +577,8 @@ def test_what_automatic_settings_come_to():
     few, many, most = build(3), build(4), build(12)
     assert [(method.form, method.subsets, method.draw) for method in (few, many, most)] == [
         ("table", "all", "uniform"),
-        ("table", 4, "uniform"),
-        ("by_modality", 4, "weighted"),
+        ("table", 2, "uniform"),
+        ("by_modality", 2, "weighted"),
     ]
     assert few._arguments["subset_weights"] == "table"
     assert few._arguments["modality_weights"] == {"m0": 1.0, "m1": 1.0, "m2": 1.0}
@@ -662,7 +662,7 @@ ELEVEN = [Modality(f"m{m}", (1,), encoder=nn.Linear(1, 4), decoder=nn.Linear(2, 
         (lambda: MultimodalVAE(TWO, 2, CoDEVAE(rho=MATRIX)), "the matrix is 3×3, but there are 2 modalities"),
         (
             lambda: MultimodalVAE(ELEVEN, 2, CoDEVAE(subsets="all")),
-            r"CoDEVAE\(subsets='all'\): 11 modalities have 2\^11 − 1 subsets; use subsets=4",
+            r"CoDEVAE\(subsets='all'\): 11 modalities have 2\^11 − 1 subsets; use subsets=2",
         ),
         (lambda: MultimodalVAE(ELEVEN, 2, CoDEVAE(subset_weights="table")), "use subset_weights='by_modality'"),
         (lambda: MultimodalVAE(ELEVEN, 2, CoDEVAE(draw="uniform")), "use draw='weighted'"),

@@ -12,8 +12,7 @@ _HOME = {
     "CoDE": "codevae.consensus",
     "PoE": "codevae.consensus",
     "Modality": "codevae.modality",
-    "CoDEVAE": "codevae.methods",
-    "VAE": "codevae.methods",
+    **dict.fromkeys(("CMVAE", "CoDEVAE", "MMJSD", "MMVAE", "MMVAEPlus", "MVAE", "MVTCAE", "MoPoE", "VAE"), "codevae.methods"),
     "MultimodalVAE": "codevae.model",
     "fit": "codevae.training",
     "load": "codevae.training",
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from codevae import data, likelihoods, metrics, networks, report
     from codevae.batch import Batch
     from codevae.consensus import CoDE, PoE
-    from codevae.methods import VAE, CoDEVAE
+    from codevae.methods import CMVAE, MMJSD, MMVAE, MVAE, MVTCAE, VAE, CoDEVAE, MMVAEPlus, MoPoE
     from codevae.modality import Modality
     from codevae.model import MultimodalVAE
     from codevae.training.fit import fit, resume

@@ -1,5 +1,8 @@
 """What is said when the library is held wrong."""
 
+from collections.abc import Iterable
+from typing import Any
+
 
 class InputError(ValueError):
     """Something given to codevae does not fit: the message names it, says what was expected, what came, and how to mend it.
@@ -12,7 +15,7 @@ class Interrupted(KeyboardInterrupt):
     """A run was asked to stop; it finished its step, wrote its state, and can be resumed."""
 
 
-def listed(names, most: int = 8) -> str:
+def listed(names: Iterable[Any], most: int = 8) -> str:
     """Names for a message: quoted, separated, and cut when there are many."""
     names = [str(name) for name in names]
     shown = ", ".join(repr(name) for name in names[:most])

@@ -1,10 +1,12 @@
 """p(z) inside a bound, for the shared latents and for each modality's private ones."""
 
+from typing import Any
+
 import torch
 from torch import nn
 
 from codevae.axes import Tensor
-from codevae.distributions import Laplace, Normal
+from codevae.distributions import Laplace, Mixture, Normal
 from codevae.record import Recorded
 
 
@@ -18,7 +20,7 @@ class Prior(Recorded, nn.Module):
         self.register_buffer("zero", torch.zeros(1, 1, latent_dim), persistent=False)
         return self
 
-    def distribution(self) -> Normal | Laplace:
+    def distribution(self) -> Any:
         """p(z) of (1, 1, D), to broadcast over subsets and data points."""
         raise NotImplementedError
 
@@ -48,3 +50,47 @@ class LaplacePrior(Prior):
 
     def distribution(self) -> Laplace:
         return Laplace(self.zero, self.latent_dim * torch.softmax(self.logits, -1).expand_as(self.zero))
+
+
+class LaplaceMixture(Prior):
+    """p(z) = Σ_c π_c Laplace(z; μ_c, 1): clusters, learned with everything else (CMVAE).
+
+    Arguments:
+        clusters: C, how many there are before pruning.
+    """
+
+    alive: torch.Tensor
+
+    def __init__(self, clusters: int = 40):
+        super().__init__()
+        self.clusters = clusters
+
+    def build(self, latent_dim: int) -> "Prior":
+        super().build(latent_dim)
+        self.logits = nn.Parameter(torch.zeros(self.clusters))
+        self.centers = nn.Parameter(torch.randn(self.clusters, latent_dim))
+        self.register_buffer("alive", torch.ones(self.clusters, dtype=torch.bool))
+        return self
+
+    def distribution(self) -> Mixture:
+        log_weights = self.logits.masked_fill(~self.alive, -torch.inf).log_softmax(-1)
+        return Mixture(Laplace(self.centers.unsqueeze(1), torch.ones_like(self.centers.unsqueeze(1))), log_weights.reshape(1, 1, -1))
+
+    @torch.no_grad()
+    def shares(self, z: torch.Tensor) -> torch.Tensor:
+        """q(c | z) of codes (N, D), in proportion to π_c p(z | c): (N, C)."""
+        p = self.distribution()
+        return (p.components.log_prob(z.unsqueeze(0)).mT + p.log_weights[0]).softmax(-1)
+
+    @torch.no_grad()
+    def prune(self, z: torch.Tensor) -> None:
+        """Keep the n heaviest clusters for which codes are told apart best: least mean entropy of q(c | z), over log n."""
+        order = self.shares(z).mean(0).argsort(descending=True)
+        scores = []
+        for n in range(2, self.clusters + 1):
+            self.alive.zero_()
+            self.alive[order[:n]] = True
+            scores.append(float(torch.special.entr(self.shares(z)).sum(-1).mean() / torch.tensor(float(n)).log()))
+        best = 2 + min(range(len(scores)), key=scores.__getitem__)
+        self.alive.zero_()
+        self.alive[order[:best]] = True

@@ -38,6 +38,11 @@ class Recorded:
         """Replace automatic arguments ("auto", None) by what they came to mean, in the object and in its record."""
         for name, value in values.items():
             setattr(self, name, value)
+            self.note(name, value)
+
+    def note(self, name: str, value: Any) -> None:
+        """The same in the record alone, for an argument that the object keeps under another name; a subclass may not have it."""
+        if name in self._arguments:
             self._arguments[name] = value
 
 

@@ -30,7 +30,7 @@ def powerset(modalities: int, device: Any = None) -> Bool[Tensor, "K M"]:
     """Every non-empty subset, in the order of its code: row c − 1 holds modality m where bit m of c is set."""
     if modalities > MOST:
         raise InputError(
-            f"the powerset of {modalities} modalities is not enumerated (at most {MOST}): draw subsets instead (subsets=4), with "
+            f"the powerset of {modalities} modalities is not enumerated (at most {MOST}): draw subsets instead (subsets=2), with "
             "weights by size or by modality (subset_weights='by_modality')."
         )
     return unpack(torch.arange(1, 2**modalities, device=device), modalities)
@@ -190,3 +190,8 @@ def log_earliest(logits: Float[Tensor, "M"], observed: Bool[Tensor, "B M"]) -> F
     earlier = outside.cumsum(-1) - outside
     first = torch.where(observed, torch.nn.functional.logsigmoid(logits) + earlier, -torch.inf)
     return torch.where(observed.any(-1, keepdim=True), first, 0.0)
+
+
+def singletons(observed: Bool[Tensor, "B M"]) -> Bool[Tensor, "M B M"]:
+    """Row m holds modality m alone, where it is observed."""
+    return torch.eye(observed.shape[-1], dtype=torch.bool, device=observed.device).unsqueeze(1) & observed

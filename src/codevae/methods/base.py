@@ -60,6 +60,7 @@ class Method(Recorded, nn.Module):
     """
 
     consensus: nn.Module
+    modality_weights: Tensor
 
     def build(self, names: Sequence[str], latent_dim: int, private_dims: Mapping[str, int], sizes: Mapping[str, int]) -> "Method":
         """Called once by the model, on its own copy of the method.
@@ -73,13 +74,31 @@ class Method(Recorded, nn.Module):
         self.names = list(names)
         self.prior = self.make_prior().build(latent_dim)
         self.private_priors = nn.ModuleDict(
-            {str(m): self.make_prior().build(private_dims[n]) for m, n in enumerate(names) if private_dims[n]}
+            {str(m): self.private_prior().build(private_dims[n]) for m, n in enumerate(names) if private_dims[n]}
         )
         return self
 
+    def shared_only(self, private_dims: Mapping[str, int]) -> None:
+        """Refuse private latents, for a method whose paper has none."""
+        if any(private_dims.values()):
+            asked = listed(name for name, width in private_dims.items() if width)
+            raise InputError(
+                f"{type(self).__name__}: it has no private latents, but {asked} has private_dim > 0; use CoDEVAE or MMVAEPlus."
+            )
+
+    def weigh(self, weights: Any, sizes: Mapping[str, int]) -> None:
+        """Make w_m, the buffer `modality_weights`, and record what it became."""
+        resolved = resolve_weights(weights, self.names, sizes)
+        self.note("modality_weights", resolved)
+        self.register_buffer("modality_weights", torch.tensor([resolved[name] for name in self.names]), persistent=False)
+
     def make_prior(self) -> Prior:
-        """p(z); also p(s_m) of private latents."""
+        """p(z), before it is built."""
         return StandardNormal()
+
+    def private_prior(self) -> Prior:
+        """p(s_m) of private latents, before it is built: of the kind of p(z)."""
+        return self.make_prior()
 
     def joint_prior(self) -> Joint:
         """p(z) Π_m p(s_m), of (1, 1, ·)."""

@@ -22,7 +22,7 @@ from codevae.axes import Float, Tensor
 from codevae.consensus import CoDE
 from codevae.distributions import kl
 from codevae.errors import InputError
-from codevae.methods.base import Bound, Experts, Method, positive, resolve_weights
+from codevae.methods.base import Bound, Experts, Method, positive
 from codevae.subset_weights import FORMS, SubsetWeights
 from codevae.subsets import Plan
 
@@ -56,7 +56,6 @@ class CoDEVAE(Method):
 
     consensus: CoDE
     subset_weights: SubsetWeights
-    modality_weights: Tensor
     level: Tensor
     levels: Tensor
 
@@ -94,9 +93,7 @@ class CoDEVAE(Method):
         self._settle(modalities, few)
         self.consensus.build(modalities, latent_dim)
         self.subset_weights = FORMS[self.form](modalities, self.learn_weights and modalities > 1)
-        resolved = resolve_weights(self.weights, names, sizes)
-        self._arguments["modality_weights"] = resolved
-        self.register_buffer("modality_weights", torch.tensor([resolved[name] for name in names]), persistent=False)
+        self.weigh(self.weights, sizes)
         self.register_buffer("level", torch.zeros(2))  # running mean of L, and the mass behind it: the baseline of drawn subsets
         if self.omega == "auto":
             self.register_buffer("levels", torch.zeros(2, 2**modalities - 1 if few else modalities))  # the same per subset, or size
@@ -108,7 +105,7 @@ class CoDEVAE(Method):
         chosen = ("all" if modalities <= 3 else 2) if self.subsets == "auto" else self.subsets
         draw = ("uniform" if few else "weighted") if self.draw == "auto" else self.draw
         self.settle(subsets=chosen, draw=draw)
-        self._arguments["subset_weights"] = self.form
+        self.note("subset_weights", self.form)
         if few:
             return
         for name, value, wrong, instead in (
