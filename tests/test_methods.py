@@ -708,3 +708,28 @@ def test_the_bound_is_one_graph():
     In a process of its own: the shape checks of the tests cannot be traced."""
     run = subprocess.run([sys.executable, "-c", ONE_GRAPH], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr[-2000:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("missing", [False, True], ids=["complete", "missing"])
+@pytest.mark.parametrize("rows", [1, 2, 4])
+def test_the_gradient_of_drawn_subsets_is_right_on_average(rows, missing, no_noise):
+    """The mean over 2,000 draws against all subsets, for the bound and every parameter, in standard errors of that mean."""
+    truth = world()
+    batch = gaps(truth.draw(8)) if missing else truth.draw(8)
+
+    def gradient(made):
+        made.zero_grad()
+        bound = made(batch)
+        bound.loss().backward()
+        return torch.cat([bound.value.detach(), *(p.grad.flatten() for p in made.parameters() if p.grad is not None)])
+
+    exact = random_weights(model(truth, CoDEVAE(rho=0.3, subsets="all", omega=1.0), jitter=0.1)).eval()
+    drawn = model(truth, CoDEVAE(rho=0.3, subsets=rows, omega=1.0), jitter=0.1).eval()
+    drawn.load_state_dict(exact.state_dict())
+    draws = torch.stack([gradient(drawn) for _ in range(2000)])
+    error = draws.std(0) / len(draws) ** 0.5
+    z = ((draws.mean(0) - gradient(exact)) / error)[error > 1e-12]
+    assert len(z) > 50
+    assert (z.abs() <= 3).double().mean() >= 0.97  # of normal numbers 0.997 are
+    assert z.abs().max() < 5

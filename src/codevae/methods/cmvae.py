@@ -9,7 +9,6 @@ of q(c|z) stay. No official code is public; the pruning follows the paper's desc
 
 from typing import Any
 
-from codevae.distributions import Laplace, Normal
 from codevae.errors import InputError
 from codevae.methods.mmvaeplus import MMVAEPlus
 from codevae.priors import LaplaceMixture, LaplacePrior, Prior
@@ -46,11 +45,6 @@ class CMVAE(MMVAEPlus):
 
     def private_prior(self) -> Prior:
         return LaplacePrior()
-
-    def stand_in(self) -> Normal | Laplace:
-        """A broad Laplace in the clusters' place, where nothing is given: a mixture's component has to be one distribution."""
-        mean = self.prior.distribution().mean
-        return Laplace(mean, (self.prior.distribution().variance / 2).sqrt())
 
     def after(self, model: Any, data: Any) -> None:
         if self.prune:

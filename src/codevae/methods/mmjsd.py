@@ -88,10 +88,12 @@ def geometric_mean(experts: Normal | Laplace, mask: Bool[Tensor, "K B M"]) -> No
     return Normal(b / a, (a / (held.sum(-1, keepdim=True) + 1)).rsqrt())
 
 
-def with_prior(experts: Normal | Laplace, prior: Normal | Laplace, mask: Bool[Tensor, "K B M"]) -> Mixture:
-    """The uniform mixture of each subset's experts; the prior, a last component, stands in where a subset is empty."""
-    used = mask.any(0).mT.unsqueeze(-1)
-    loc = torch.cat([torch.where(used, experts.loc, 0.0), prior.loc.expand_as(experts.loc[:1])])
-    scale = torch.cat([torch.where(used, experts.scale, 1.0), prior.scale.expand_as(experts.scale[:1])])
-    held = torch.cat([mask, ~mask.any(-1, keepdim=True)], -1)
-    return Mixture(type(experts)(loc, scale), torch.where(held, -held.sum(-1, keepdim=True).to(loc.dtype).log(), -torch.inf))
+def with_prior(experts: Normal | Laplace, prior: Shared, mask: Bool[Tensor, "K B M"]) -> Mixture:
+    """The uniform mixture of each subset's experts; the prior's components, the last ones, stand in where a subset is empty."""
+    used, size = mask.any(0).mT.unsqueeze(-1), mask.shape[1]
+    last, share = (prior.components, prior.log_weights) if isinstance(prior, Mixture) else (prior, torch.zeros_like(prior.loc[..., :1]))
+    loc = torch.cat([torch.where(used, experts.loc, 0.0), last.loc.expand(-1, size, -1)])
+    scale = torch.cat([torch.where(used, experts.scale, 1.0), last.scale.expand(-1, size, -1)])
+    number = mask.sum(-1, keepdim=True).to(loc.dtype)
+    log_weights = [torch.where(mask, -number.clamp(min=1).log(), -torch.inf), torch.where(number == 0, share, -torch.inf)]
+    return Mixture(type(experts)(loc, scale), torch.cat(log_weights, -1))

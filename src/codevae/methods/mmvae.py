@@ -70,52 +70,37 @@ class MMVAE(Method):
         return Laplace(loc, loc.shape[-1] * raw_scale.softmax(-1) + 1e-6)
 
     def aggregate(self, experts: Normal | Laplace, mask: Bool[Tensor, "K B M"]) -> Shared:
-        return with_prior(experts, self.stand_in(), mask)
-
-    def stand_in(self) -> Normal | Laplace:
-        """What stands for z where nothing is given."""
-        return self.prior.distribution()
+        return with_prior(experts, self.prior.distribution(), mask)
 
     def bound(self, model: Any, batch: Any) -> Bound:
         rows = subsets.singletons(batch.observed)  # (K,B,M): row r holds modality r alone
         experts, applies = model.encode(batch), rows.any(-1)
         plan = Plan(rows, (applies / batch.observed.sum(-1).clamp(min=1)).to(torch.get_default_dtype()), batch.observed)
-        q = with_prior(experts.shared, self.stand_in(), batch.observed.expand_as(rows))
+        q = with_prior(experts.shared, self.prior.distribution(), batch.observed.expand_as(rows))
         z = q.each(self.samples)[:, : len(rows)]
         private, gain = self.private_draws(experts, rows)
-        if self.estimator == "dreg":
-            z, density = self._hooked(z), _detached(q)
-        else:
-            density = q
+        density = _detached(q) if self.estimator == "dreg" else q
         gain = gain + self.prior.distribution().log_prob(z) - density.log_prob(z)
         log_px = model.log_prob(batch, Latent(z, private))  # (S,K,B,M)
         log_weight = log_px @ self.modality_weights + self.beta * gain  # ℓ, (S,K,B)
-        value = (plan.share * torch.where(applies, self._reduce(log_weight), 0.0)).sum(0)
+        value = (plan.share * torch.where(applies, self._reduce(log_weight, z), 0.0)).sum(0)
         return Bound(value, value.new_zeros(()), log_px.mean(0), -gain.mean(0), plan)
 
     def private_draws(self, experts: Experts, rows: Bool[Tensor, "K B M"]) -> tuple[dict[str, Tensor], Any]:
         """Draws of private latents (S, K, B, P), and log p − log q of them, where a method has any."""
         return {}, 0.0
 
-    def _hooked(self, z: Float[Tensor, "S K B D"]) -> Float[Tensor, "S K B D"]:
-        """z, whose gradient is multiplied by (1−β) + β · weight; the weights are known when the gradient arrives."""
-        z = z * 1.0
-        if z.requires_grad:
-            z.register_hook(lambda gradient: gradient * ((1 - self.beta) + self.beta * self._weights.unsqueeze(-1)))
-        return z
-
-    def _reduce(self, log_weight: Float[Tensor, "S K B"]) -> Float[Tensor, "K B"]:
+    def _reduce(self, log_weight: Float[Tensor, "S K B"], z: Float[Tensor, "S K B D"]) -> Float[Tensor, "K B"]:
         """Over the samples, as the estimator says."""
         if self.estimator == "elbo":
             return log_weight.mean(0)
-        if self.estimator == "iwae":
-            return log_mean_exp(log_weight)
-        self._weights = log_weight.detach().softmax(0)
-        surrogate = (self._weights * log_weight).sum(0)  # its gradient is that of the log-mean-exp
-        return surrogate + (log_mean_exp(log_weight) - surrogate).detach()
+        if self.estimator == "dreg" and z.requires_grad:
+            again = (1 - self.beta) + self.beta * log_weight.detach().softmax(0).unsqueeze(-1)
+            z.register_hook(lambda gradient: gradient * again)
+        return log_mean_exp(log_weight)
 
 
 def _detached(q: Mixture) -> Mixture:
     """The same mixture, through whose parameters no gradient flows."""
     parts = q.components
-    return Mixture(type(parts)(parts.loc.detach(), parts.scale.detach()), q.log_weights)
+    return Mixture(type(parts)(parts.loc.detach(), parts.scale.detach()), q.log_weights.detach())
