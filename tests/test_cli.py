@@ -164,6 +164,12 @@ WRONG = {
     "intervals of nothing": ("impute run rna.csv --out f --intervals 1.5", "between 0 and 1"),
     "tables that moved": ("resume run elsewhere.csv", "elsewhere.csv"),
     "picture of words": ("train rna.csv --out new --picture rna=big", "HEIGHTxWIDTH"),
+    "out is a file": ("train rna.csv --out rna.csv --steps 3", "is a file"),
+    "no such device": ("train rna.csv --out new --steps 3 --accelerator tpu", "accelerator"),
+    "nothing left to see": ("train rna.csv --out new --missing 1", "--missing"),
+    "a picture of another size": ("train rna.csv --out new --picture rna=3x3", "rna"),
+    "nothing to go on": ("embed run rna.csv --given clinic --out z.csv", "clinic"),
+    "translating from itself": ("translate run rna.csv --to rna --out z.csv", "clinic"),
     "steps and epochs": ("train rna.csv --out new --steps 3 --epochs 2", "not both"),
 }
 

@@ -80,7 +80,7 @@ def test_no_two_subsets_share_a_name(names):
 def test_names_read_as_one_would_write_them():
     assert names_of(powerset(2), ["mnist", "svhn"]) == ["mnist", "svhn", "mnist+svhn"]
     assert name_of(["CD4+", "b\\c"]) == "CD4\\++b\\\\c"
-    with pytest.raises(InputError, match=r"subset 'svhn\+text': 'text' is not a modality; the modalities are 'mnist', 'svhn'"):
+    with pytest.raises(InputError, match=r"subset 'svhn\+text': 'text' not among the modalities, 'mnist', 'svhn'"):
         parse("svhn+text", ["mnist", "svhn"])
 
 
@@ -297,3 +297,10 @@ def test_conditioned_draws():
     rare = draw_conditioned(torch.full((3,), -1e4), GAPS[:1], 3000)  # nearly never in, but one always is
     assert rare.sum(-1).eq(1).all()
     assert chi_square(pack(rare), torch.tensor([0.0, 1, 1, 0, 1, 0, 0, 0])) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"), [("a+b", ["a+b"]), ("a+b+c", ["a+b", "c"]), ("c+a+b", ["a+b", "c"]), ("a\\+b+c", ["a+b", "c"]), ("c", ["c"])]
+)
+def test_a_plus_inside_a_name_needs_no_escape_where_it_can_be_told(text, meant):
+    assert parse(text, ["a+b", "c"]) == meant

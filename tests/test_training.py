@@ -14,10 +14,9 @@ import torch
 import yaml
 
 from codevae import Batch, CoDEVAE, Modality, MultimodalVAE, fit, load, resume
-from codevae.errors import InputError, Interrupted
+from codevae.errors import Diverged, InputError, Interrupted
 from codevae.likelihoods import Normal
 from codevae.training import History, Run
-from codevae.training.guard import Diverged
 from codevae.training.run import load_tensors
 
 

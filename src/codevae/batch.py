@@ -82,6 +82,12 @@ class Batch:
     def __setattr__(self, name: str, value: Any) -> None:
         raise TypeError(f"a Batch does not change ({name}): make a new one, or use given, hide, select or an index.")
 
+    def __repr__(self) -> str:
+        """Its size, and of every modality the shape of a value and the share of data points that have it."""
+        shares = self.observed.float().mean(0).tolist() if len(self) else [0.0] * len(self.names)
+        parts = (f"{name} {tuple(value.shape[1:])} {share:.0%}" for (name, value), share in zip(self.values.items(), shares, strict=True))
+        return f"Batch({len(self):,} data points: {', '.join(parts)})"
+
     def __len__(self) -> int:
         return len(self.observed)
 

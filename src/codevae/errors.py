@@ -11,6 +11,10 @@ class InputError(ValueError):
     """
 
 
+class Diverged(ArithmeticError):
+    """Training met a number that is not finite; the last good weights were kept."""
+
+
 class Interrupted(KeyboardInterrupt):
     """A run was asked to stop; it finished its step, wrote its state, and can be resumed."""
 

@@ -1,6 +1,7 @@
 """Modality: a name, what its values are, and the two networks that read and write them."""
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,7 +37,7 @@ class Modality(Recorded, nn.Module):
     def __init__(
         self,
         name: str,
-        shape: Sequence[int],
+        shape: int | Sequence[int],
         likelihood: Likelihood | None = None,
         encoder: Any = None,
         decoder: Any = None,
@@ -49,15 +50,18 @@ class Modality(Recorded, nn.Module):
             raise InputError(f"Modality(name): expected a text, got {name!r}.")
         if private_dim < 0:
             raise InputError(f"Modality(private_dim): expected 0 or more for {name!r}, got {private_dim}.")
-        self.name, self.shape, self.private_dim = name, tuple(int(size) for size in shape), private_dim
+        self.name, self.private_dim = name, private_dim
+        self.shape = (shape,) if isinstance(shape, int) else tuple(int(size) for size in shape)
         if not self.shape or min(self.shape) < 1:
-            raise InputError(
-                f"Modality(shape): expected sizes of at least 1 for {name!r}, such as (20,) or (3, 64, 64), got {tuple(shape)}."
-            )
+            raise InputError(f"Modality(shape): expected sizes of at least 1 for {name!r}, such as (20,) or (3, 64, 64), got {shape}.")
         self.likelihood = Normal() if likelihood is None else likelihood
         self._arguments["likelihood"] = self.likelihood
         self.encoder, self.decoder, self.sees_gaps = encoder, decoder, sees_gaps
         self.picture = None if picture is None else tuple(picture)
+        if self.picture is not None and (math.prod(self.picture) != self.size or len(self.picture) not in (2, 3)):
+            raise InputError(
+                f"Modality(picture): {name!r} has {self.size} values, {self.picture} holds others; give their (height, width)."
+            )
 
     @property
     def size(self) -> int:

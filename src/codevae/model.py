@@ -67,6 +67,8 @@ class MultimodalVAE(Recorded, nn.Module):
 
     def prepare(self, batch: Batch) -> Batch:
         """The batch in the model's order, checked; a modality that it lacks altogether is absent for every data point."""
+        if not isinstance(batch, Batch):
+            raise InputError(f"batch: expected a Batch, got {type(batch).__name__}; make one, Batch({{name: values}}).")
         unknown = [name for name in batch.names if name not in self.names]
         if unknown:
             raise InputError(

@@ -62,7 +62,21 @@ def names_of(mask: Bool[Tensor, "K M"], names: Sequence[str]) -> list[str]:
 
 
 def parse(text: str, names: Sequence[str]) -> list[str]:
-    """The modalities of a subset's name: the inverse of `name_of`, in the order of `names`."""
+    """The modalities of a subset's name: the inverse of `name_of`, in the order of `names`.
+
+    A plus inside a modality's own name needs no escape where it can be told: of the names that fit, the longest is taken.
+    """
+    parts = _unescaped(text)
+    if any(part not in names for part in parts):
+        parts = _longest(text.split("+"), names)
+    unknown = [part for part in parts if part not in names]
+    if unknown:
+        raise InputError(f"subset {text!r}: {listed(unknown)} not among the modalities, {listed(names)}; join those you mean by '+'.")
+    return [name for name in names if name in parts]
+
+
+def _unescaped(text: str) -> list[str]:
+    """The parts between the pluses that no backslash escapes."""
     parts: list[str] = []
     part, escaped = "", False
     for letter in text:
@@ -72,11 +86,17 @@ def parse(text: str, names: Sequence[str]) -> list[str]:
             escaped = True
         else:
             parts, part = [*parts, part], ""
-    parts.append(part)
-    unknown = [part for part in parts if part not in names]
-    if unknown:
-        raise InputError(f"subset {text!r}: {listed(unknown)} is not a modality; the modalities are {listed(names)}, joined by '+'.")
-    return [name for name in names if name in parts]
+    return [*parts, part]
+
+
+def _longest(pieces: list[str], names: Sequence[str]) -> list[str]:
+    """Pieces joined again where together they are a name."""
+    parts, start = [], 0
+    while start < len(pieces):
+        end = next((end for end in range(len(pieces), start, -1) if "+".join(pieces[start:end]) in names), start + 1)
+        parts.append("+".join(pieces[start:end]))
+        start = end
+    return parts
 
 
 class Plan(NamedTuple):

@@ -1,10 +1,12 @@
 """The command line: a table of verbs. What each needs is imported when it is called."""
 
+import difflib
 import importlib
 import sys
+import traceback
 from collections.abc import Sequence
 
-from codevae.errors import InputError, Interrupted
+from codevae.errors import Diverged, InputError, Interrupted
 from codevae.version import __version__
 
 VERBS = {
@@ -33,7 +35,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     verb = words[0]
     try:
         if verb not in VERBS:
-            raise InputError(f"there is no verb {verb!r}; the verbs are {', '.join(VERBS)}.")
+            near = difflib.get_close_matches(verb, VERBS, 1)
+            raise InputError(
+                f"there is no verb {verb!r}{f', did you mean {near[0]!r}?' if near else ';'} the verbs are {', '.join(VERBS)}."
+            )
         return int(getattr(importlib.import_module(f"codevae.cli.{VERBS[verb][0]}"), verb)(words[1:]) or 0)
     except InputError as error:
         print(f"codevae {verb}: {error}", file=sys.stderr)
@@ -46,8 +51,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         return 0
-    except ArithmeticError as error:
+    except Diverged as error:
         print(f"codevae {verb}: {error}", file=sys.stderr)
+        return 1
+    except Exception:
+        traceback.print_exc()
+        print(f"codevae {verb}: this is a fault of codevae {__version__}; please report it with the lines above.", file=sys.stderr)
         return 1
 
 

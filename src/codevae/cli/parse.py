@@ -50,8 +50,9 @@ def add(made: Parser, function: Callable, skip: Sequence[str] = ()) -> None:
     made.add_function_arguments(function, skip=set(skip))
 
 
-def arguments_of(classes: dict[str, Any]) -> str:
-    """The documented arguments of some classes, as they are written on the command line."""
+def arguments_of(classes: dict[str, Any], made: Parser) -> str:
+    """The documented arguments of some classes, as they are written on the command line beside the options that are there."""
+    taken = made._option_string_actions
     lines = []
     for name, cls in classes.items():
         defaults = {key: parameter.default for key, parameter in inspect.signature(cls).parameters.items()}
@@ -59,14 +60,17 @@ def arguments_of(classes: dict[str, Any]) -> str:
         for line in (inspect.getdoc(cls) or "").partition("Arguments:\n")[2].splitlines():
             key, colon, rest = line.strip().partition(": ")
             known = bool(colon) and key in defaults
-            lines.append(f"  --{key.replace('_', '-')}: {rest}" if known else f"    {line.strip()}")
-    return "\n".join(line.rstrip() for line in lines)
+            flag = f"--method.{key}" if f"--{key}" in taken else f"--{key}"
+            lines.append(f"  {flag.replace('_', '-')}: {rest}" if known else f"    {line.strip()}")
+    return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
 def _conveniences(made: Parser, words: list[str], methods: dict[str, Any]) -> list[str]:
     known = {option.lstrip("-") for option in made._option_string_actions}
     switches = {flag.lstrip("-") for flag, action in made._option_string_actions.items() if getattr(action, "_typehint", None) is bool}
     name = next((_value(words, index) for index, word in enumerate(words) if re.match(r"--method(=|$)", word)), "CoDEVAE")
+    if methods and name not in methods and "." not in name and not name.endswith((".yaml", ".json")):
+        raise InputError(f"--method: there is no method {name!r}; the methods are {', '.join(methods)}.")
     own = set(inspect.signature(methods[name]).parameters) if name in methods else set()
     pairs: dict[str, dict[str, str]] = {}
     result: list[str] = []
@@ -108,6 +112,7 @@ def _value(words: list[str], index: int) -> str:
 
 def _one_line(message: str) -> str:
     text = " ".join(message.replace("\n", " ").split())
+    text = re.sub(r"<class '(\w+)'>", r"\1", text)
     text = re.sub(r'Parser key "([^"]+)":', lambda found: f"--{found[1].replace('_', '-')}:", text)
     text = re.sub(r"unrecognized arguments: (--\S+)", lambda found: f"there is no option {found[1].replace('_', '-')}", text)
     return f"{text.rstrip('.')}. --help lists what can be said."

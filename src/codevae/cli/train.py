@@ -39,7 +39,7 @@ def options(
         id: the column that matches rows over the tables (default: the first); `none` matches them by position.
         labels: columns, separated by commas, that describe the samples and are kept from the model.
         kind: NAME.COLUMN=KIND, where the kind that was recognised (number, count, yes/no, category) is not the right one.
-        ignore: NAME.COLUMN, separated by commas: columns to leave out.
+        ignore: NAME.COLUMN, separated by commas: columns to leave out; `empty` stands for all in which nothing stands.
         likelihood: NAME=LIKELIHOOD, such as rna=NegativeBinomial.
         private: NAME=WIDTH, latent dimensions of this modality alone.
         picture: NAME=HEIGHTxWIDTH, to draw a table's rows as pictures in the report.
@@ -62,18 +62,22 @@ def train(words: Sequence[str]) -> int:
     parse.add(made, options)
     made.add_subclass_arguments(Method, "method", default={"class_path": "CoDEVAE"}, required=False, help="its arguments follow: --rho 0.4")
     parse.add(made, fit, skip=["model", "data", "validation", "out", "overwrite", "progress", "about", "schema"])
-    made.appendix = parse.arguments_of(METHODS)
+    made.appendix = parse.arguments_of(METHODS, made)
     asked = parse.parse(made, words, METHODS)
     if not asked.tables:
         raise InputError(f"name the tables to train on, or {BUNDLED}.")
     run = Run(asked.out)
     if run.exists and not asked.overwrite:
         raise InputError(f"{run.path}: there is a run already; choose another --out, `codevae resume {run.path}`, or --overwrite.")
+    if not 0 <= asked.missing < 1:
+        raise InputError(f"--missing: expected a share from 0 to below 1, got {asked.missing:g}.")
+    if not 0 <= asked.test < 1:
+        raise InputError(f"--test: expected a share from 0 to below 1, got {asked.test:g}.")
     source = read(asked.tables, asked.id, _listed(asked.labels), asked.kind or {}, _listed(asked.ignore))
     parts_of = {"seed": asked.seed, "missing": asked.missing, "test": asked.test}
     batch, test = _divide(source, **parts_of)
     model = MultimodalVAE(_modalities(source, asked), asked.latent_dim, made.instantiate(asked).method, seed=asked.seed)
-    _say(source, batch, test, model)
+    _say(source, batch, test, model, asked.validation)
     about = {"tables": list(asked.tables), "id": asked.id, "labels": _listed(asked.labels), **parts_of}
     chosen = {name: asked[name] for name in inspect.signature(fit).parameters if name in asked}
     schema = None if source.schema is None else source.schema.to_json()
@@ -119,13 +123,14 @@ def _sizes(name: str, text: str) -> tuple[int, ...]:
         raise InputError(f"--picture {name}={text}: expected HEIGHTxWIDTH, such as 28x28.") from error
 
 
-def _say(source: Source, batch: Any, test: Any, model: MultimodalVAE) -> None:
+def _say(source: Source, batch: Any, test: Any, model: MultimodalVAE, validation: float) -> None:
     """What was read, and what will be trained on it."""
     if source.schema is not None:
         print(source.schema.describe())
     have = ", ".join(f"{name} {share:.0%}" for name, share in zip(batch.names, batch.observed.float().mean(0).tolist(), strict=True))
     aside = f", {len(test):,} kept aside for the test" if test is not None else ""
-    print(f"{len(batch):,} samples to train on{aside}; observed: {have}")
+    chooses = f" (of which {validation:.0%} choose the best weights)" if validation else ""
+    print(f"{len(batch):,} samples to train on{chooses}{aside}; observed: {have}")
     weights = sum(parameter.numel() for parameter in model.parameters())
     print(f"{type(model.method).__name__}, {model.latent_dim} latent dimensions, {weights:,} weights")
 

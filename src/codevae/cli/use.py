@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from codevae import subsets
+from codevae.batch import Batch
 from codevae.cli import parse
 from codevae.cli.source import numbered, read_for, save, save_values, schema_of
-from codevae.errors import InputError
+from codevae.errors import InputError, listed
 from codevae.imputation import intervals as intervals_of
 from codevae.model import MultimodalVAE
 from codevae.training import Run, load
+from codevae.training.run import load_about
 
 
 def _opened(verb: str, about: str, words: Sequence[str], options: Any, tables: str = "+") -> tuple[Any, Run, MultimodalVAE]:
@@ -22,6 +24,16 @@ def _opened(verb: str, about: str, words: Sequence[str], options: Any, tables: s
     asked = parse.parse(made, words)
     run = Run(asked.run)
     return asked, run, load(run.path)
+
+
+def _usable(batch: Batch, names: Sequence[str]) -> None:
+    """Refuse to say something from nothing; say so where that is the case for some samples only."""
+    columns = [batch.names.index(name) for name in names if name in batch.names]
+    empty = int((~batch.observed[:, columns].any(1)).sum()) if columns else len(batch)
+    if empty == len(batch):
+        raise InputError(f"none of the modalities that may be used ({listed(names)}) is in the tables given; add a table of one of them.")
+    if empty:
+        print(f"note: {empty:,} of {len(batch):,} samples have none of {listed(names)}; what is said of them is the prior's mean")
 
 
 def _given(model: MultimodalVAE, text: str | None) -> list[str] | None:
@@ -43,13 +55,12 @@ def info(words: Sequence[str]) -> int:
         print(f"  {arguments['name']}: {' × '.join(map(str, arguments['shape']))}, {likelihood}{private}")
     settings = ", ".join(f"{name} {value}" for name, value in model["method"]["arguments"].items() if not isinstance(value, dict | list))
     print(f"{model['method']['class'].rpartition('.')[2]} ({settings}), {model['latent_dim']} latent dimensions")
-    if not len(history):
-        print("not evaluated yet")
-        return 0
-    last = history.rows[-1]
-    best = f", best validation {max(history['validation']):.4g}" if "validation" in last else ""
+    step = load_about(run.state_file)["step"] if run.state_file.is_file() else 0
     state = "finished" if run.weights_file.is_file() else f"stopped; codevae resume {run.path} goes on"
-    print(f"step {last['step']:,} of {config['training']['steps']:,} ({state}): bound {last['bound']:.4g}{best}")
+    last = history.rows[-1] if len(history) else {}
+    bound = f": bound {last['bound']:.4g}" if last else ""
+    best = f", best validation {max(history['validation']):.4g}" if "validation" in last else ""
+    print(f"step {step:,} of {config['training']['steps']:,} ({state}){bound}{best}")
     return 0
 
 
@@ -68,6 +79,7 @@ def embed(words: Sequence[str]) -> int:
     """samples → their latent codes"""
     asked, run, model = _opened("embed", "The latent code of every sample: its posterior mean.", words, embed_options)
     source, given = read_for(run, asked.tables), _given(model, asked.given)
+    _usable(source.batch, given or model.names)
     id_name = (source.schema and source.schema.id_name) or "id"
     if asked.samples is None:
         frame = numbered(model.embed(source.batch, given), source.batch.ids, "z", id_name)
@@ -85,7 +97,7 @@ def impute_options(out: str, given: str | None = None, intervals: float | None =
     """Where to write, and from what.
 
     Arguments:
-        out: the folder for the filled tables, one file per modality.
+        out: the folder for the filled tables, one CSV file per modality, with the columns that are modelled.
         given: the modalities that may be used, joined by '+' (default: all that are there).
         intervals: also write the lower and upper ends of intervals that hold this share of the predicted values, such as 0.9.
         samples: draws behind the intervals.
@@ -98,6 +110,7 @@ def impute(words: Sequence[str]) -> int:
     asked, run, model = _opened("impute", "Fill what is missing, modalities and cells; what is there is kept.", words, impute_options)
     source = read_for(run, asked.tables)
     batch, given = source.batch, _given(model, asked.given)
+    _usable(batch, given or model.names)
     ends = {}
     if asked.intervals is not None:
         lower, upper = intervals_of(model, batch, asked.intervals, given=given, samples=asked.samples, seed=asked.seed)
@@ -131,7 +144,9 @@ def translate(words: Sequence[str]) -> int:
     if asked.to not in model.names:
         raise InputError(f"--to {asked.to}: not a modality of {run.path}, which has {', '.join(model.names)}.")
     source = read_for(run, asked.tables)
-    values = model.translate(source.batch, _given(model, asked.given), asked.to)
+    given = _given(model, asked.given) or [name for name in model.names if name != asked.to]
+    _usable(source.batch, given)
+    values = model.translate(source.batch, given, asked.to)
     save_values(source.schema, asked.to, values, source.batch.ids, Path(asked.out))
     return 0
 

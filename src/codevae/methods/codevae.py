@@ -50,7 +50,8 @@ class CoDEVAE(Method):
         draw: how they are drawn: "uniform" (without replacement, balanced over the batch), or "weighted" (half by π, half
             uniformly), better where π is far from uniform; "auto" is uniform up to ten modalities.
         samples: draws of z per subset and step.
-        private: "own", "prior" or "released", as above; only matters for modalities with private latents.
+        private: where private latents are drawn in training: "own" (from their expert, always), "prior" (only where the subset holds the
+            modality, else from the prior), or "released" (as the released code weighs them; not a bound).
         private_beta: the weight of the private KL; None is β.
     """
 

@@ -61,7 +61,9 @@ def fit(
         overwrite: whether a run that is already there may be replaced.
         save_every: seconds between saved states.
         seed: of everything random in the training.
-        accelerator, devices, precision: as in lightning-fabric ("auto", "cpu", "cuda", "mps"; 1; "32-true", "bf16-mixed").
+        accelerator: what to compute on, as in lightning-fabric: "auto", "cpu", "cuda", "mps".
+        devices: how many of them, one process each.
+        precision: "32-true", or "bf16-mixed" for networks in half precision.
         progress: whether to show a progress bar.
         about: plain values kept with the run under `data` in its config.
         schema: what was learned of the tables, `tables.schema.to_json()`, kept with the run for the command line.

@@ -9,10 +9,6 @@ from codevae.methods import Bound
 from codevae.subsets import name_of
 
 
-class Diverged(ArithmeticError):
-    """Training met a number that is not finite; the last good weights were kept."""
-
-
 class Guard:
     """Remembers, on the device, the first step at which something was not finite: which subset, modality and term.
 

@@ -16,10 +16,10 @@ from lightning_fabric import Fabric
 from codevae import random
 from codevae.axes import Tensor
 from codevae.batch import Batch
-from codevae.errors import InputError, Interrupted
+from codevae.errors import Diverged, InputError, Interrupted
 from codevae.methods import Bound
 from codevae.model import MultimodalVAE
-from codevae.training.guard import Diverged, Guard
+from codevae.training.guard import Guard
 from codevae.training.history import History
 from codevae.training.progress import Progress
 from codevae.training.run import Run, load_tensors, put_weights, save_tensors
@@ -31,9 +31,15 @@ DRAWS, CHECKS = 1, 2  # purposes of a derived seed
 
 def launched(settings: Settings) -> Fabric:
     """Devices, precision and processes; with several devices this starts the others, which run the same program to this point."""
-    fabric = Fabric(accelerator=settings.accelerator, devices=settings.devices, precision=settings.precision)  # type: ignore[arg-type]
-    if settings.devices > 1:
-        fabric.launch()
+    try:
+        fabric = Fabric(accelerator=settings.accelerator, devices=settings.devices, precision=settings.precision)  # type: ignore[arg-type]
+        if settings.devices > 1:
+            fabric.launch()
+    except (RuntimeError, ValueError, TypeError, ImportError) as error:
+        asked = f"accelerator={settings.accelerator!r}, devices={settings.devices}, precision={settings.precision!r}"
+        raise InputError(
+            f"fit: {asked} cannot be had here ({' '.join(str(error).split())[:200]}); leave them out, or choose others."
+        ) from error
     return fabric
 
 

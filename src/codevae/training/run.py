@@ -73,7 +73,9 @@ class Run:
 
     @property
     def exists(self) -> bool:
-        """Whether a run was started here."""
+        """Whether a run was started here; a place that can hold none is an error."""
+        if self.path.exists() and not self.path.is_dir():
+            raise InputError(f"{self.path}: expected a folder for the run, this is a file; choose another place.")
         return self.config_file.is_file()
 
     @property
