@@ -1,5 +1,6 @@
 """Which columns hold numbers, counts, yes/no or categories: guessed from the cells, unless it is said."""
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,9 +42,10 @@ def recognise(raw: Raw, said: Mapping[str, str]) -> tuple[tuple[Column, ...], np
     numbers = pd.DataFrame(frame[ready].to_numpy(np.float64, na_value=np.nan), columns=ready).assign(**parsed)
     whole_table = len(numbers.columns) == len(raw.columns)
     guessed = dict(zip(numbers.columns, _kinds_of_numbers(numbers.to_numpy(), whole_table), strict=True))
+    kinds = {name: said.get(name) or guessed.get(name) or _kind_of_texts(raw, name, spelled[name]) for name in raw.columns}
+    _refuse_texts(raw, {name: spelled[name] for name, kind in kinds.items() if kind == "text"})
     columns = []
-    for name in raw.columns:
-        kind = said.get(name) or guessed.get(name) or _kind_of_texts(raw, name, spelled[name])
+    for name, kind in kinds.items():
         levels = () if kind in ("number", "count") else _levels(raw, name, kind, numbers[name] if name in numbers else spelled[name])
         columns.append(Column(name, kind, levels))
     return tuple(columns), encode(columns, raw)
@@ -92,11 +94,21 @@ def _kind_of_texts(raw: Raw, name: str, cells: pd.Series) -> str:
         return "number"  # with some text in it: the error will show where
     if len(distinct) <= len(present) / 2 and len(distinct) <= max(20, len(present) / 20):
         return "category"
-    path = f"{raw.name}.{name}"
+    return "text"
+
+
+def _refuse_texts(raw: Raw, columns: dict[str, pd.Series]) -> None:
+    """Texts of no kind, all such columns of the table at once."""
+    if not columns:
+        return
+    name, cells = next(iter(columns.items()))
+    present, paths = cells.dropna(), [f"{raw.name}.{column}" for column in columns]
+    distinct, path = present.unique(), paths[0]
+    others = f" (so do {listed(list(columns)[1:])})" if len(columns) > 1 else ""
     raise InputError(
-        f"{raw.file}: column {name!r} holds text, {len(distinct)} different ones in {len(present)} rows, such as {listed(distinct[:2])}: "
-        f"too many to be categories; leave it out with --ignore {path} (ignore=[{path!r}]), or say that they are, "
-        f"--kind {path}=category (kinds={{{path!r}: 'category'}}); dates need to be numbers."
+        f"{raw.file}: column {name!r} holds text{others}, {len(distinct)} different ones in {len(present)} rows, such as "
+        f"{listed(distinct[:2])}: too many to be categories; leave it out with --ignore {shlex.quote(','.join(paths))} (ignore={paths!r}), "
+        f"or say that they are, --kind {shlex.quote(f'{path}=category')} (kinds={{{path!r}: 'category'}}); dates need to be numbers."
     )
 
 
