@@ -622,35 +622,44 @@ def test_two_bounds_before_one_backward_have_their_own_weights():
 # ------------------------------------------------------------------------------------------------ clusters
 
 
-def clustered(true, clusters, width=4, apart=8.0, count=600, stray=True):
-    """A prior of which only `true` clusters lie where the codes are, and codes."""
+def clustered(true, clusters, width=4, apart=8.0, count=600):
+    """Codes of `true` clusters, and a prior that has these, copies of them that only blur, and a few where no code is."""
     generator = torch.Generator().manual_seed(true)
-    centers = apart * torch.randn(true, width, generator=generator)
-    prior = LaplaceMixture(clusters).build(width)
+    centers, prior = apart * torch.randn(true, width, generator=generator), LaplaceMixture(clusters).build(width)
     with torch.no_grad():
         prior.centers[:true] = centers
         prior.centers[true:] = centers[torch.arange(clusters - true) % true] + 0.3 * torch.randn(
             clusters - true, width, generator=generator
         )
+        prior.centers[-3:] = -1000.0
         prior.logits[true:] = -2.0
     codes = centers[torch.randint(true, (count,), generator=generator)] + torch.distributions.Laplace(0.0, 1.0).sample((count, width))
     return prior, codes
 
 
+@pytest.mark.parametrize(("width", "apart"), [(4, 8.0), (32, 30.0)])
 @pytest.mark.parametrize("true", [2, 3, 5, 10])
-def test_pruning_keeps_the_clusters_that_are_apart(true):
-    prior, codes = clustered(true, 20)
-    before = prior.shares(codes)
-    assert_close(before.sum(1), torch.ones(600))
+@pytest.mark.parametrize("precision", [torch.float32, torch.float64], ids=["single", "double"])
+def test_pruning_keeps_the_clusters_that_are_apart(true, width, apart, precision):
+    prior, codes = clustered(true, 20, width, apart)
+    prior, codes = prior.to(precision), codes.to(precision)
+    assert_close(prior.shares(codes).sum(1), torch.ones(600, dtype=precision))
     prior.prune(codes)
-    assert prior.alive.sum() == true
-    assert prior.alive[:true].all()
+    assert prior.alive.nonzero().flatten().tolist() == list(range(true))
     weights = prior.distribution().log_weights.exp()[0, 0]
-    assert_close(weights.sum(), torch.tensor(1.0))
+    assert_close(weights.sum(), torch.ones((), dtype=precision))
     assert not weights[~prior.alive].any()
-    drawn = prior.distribution().draw(500)[:, 0, 0]
-    nearest = torch.cdist(drawn, prior.centers[:true]).min(1).values
-    assert nearest.max() < 30
+    nearest = torch.cdist(prior.distribution().draw(500)[:, 0, 0], prior.centers[:true], p=1).min(1).values
+    assert nearest.max() < 4 * width + 20
+    kept = prior.alive.clone()
+    prior.prune(codes)
+    assert torch.equal(prior.alive, kept)
+
+
+def test_pruning_leaves_two_where_all_codes_are_of_one_cluster():
+    prior, _ = clustered(2, 6)
+    prior.prune(prior.centers[:1].detach().repeat(50, 1))
+    assert prior.alive.sum() == 2 and prior.alive[0]
 
 
 def test_pruning_follows_training_and_is_kept():

@@ -13,7 +13,7 @@ import pytest
 import torch
 import yaml
 
-from codevae import Batch, CoDEVAE, Modality, MultimodalVAE, fit, load, resume
+from codevae import CMVAE, Batch, CoDEVAE, Modality, MultimodalVAE, fit, load, resume
 from codevae.errors import Diverged, InputError, Interrupted
 from codevae.likelihoods import Normal
 from codevae.training import History, Run
@@ -333,3 +333,12 @@ def test_two_processes_are_one(tmp_path):
     one, two = (Run(tmp_path / str(devices)).history for devices in (1, 2))
     for column in ("bound", "validation"):
         assert one[column] == pytest.approx(two[column], rel=3e-5)  # the entropy of π, times ω = 1000, is rounded in single precision
+
+
+@pytest.mark.parametrize("validation", [0.0, 0.2])
+def test_what_is_settled_after_training_is_saved(tmp_path, validation):
+    parts = [Modality("a", (4,), private_dim=2), Modality("b", (3,), private_dim=2)]
+    made = MultimodalVAE(parts, 2, CMVAE(clusters=6), seed=0)
+    fit(made, toy(), steps=20, validation=validation, out=tmp_path / "run", progress=False)
+    assert int(made.method.prior.alive.sum()) < 6  # pruned, with so little training
+    assert torch.equal(load(tmp_path / "run").method.prior.alive, made.method.prior.alive)

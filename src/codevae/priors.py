@@ -1,5 +1,6 @@
 """p(z) inside a bound, for the shared latents and for each modality's private ones."""
 
+import math
 from typing import Any
 
 import torch
@@ -84,13 +85,19 @@ class LaplaceMixture(Prior):
 
     @torch.no_grad()
     def prune(self, z: torch.Tensor) -> None:
-        """Keep the n heaviest clusters for which codes are told apart best: least mean entropy of q(c | z), over log n."""
-        order = self.shares(z).mean(0).argsort(descending=True)
-        scores = []
-        for n in range(2, self.clusters + 1):
-            self.alive.zero_()
-            self.alive[order[:n]] = True
-            scores.append(float(torch.special.entr(self.shares(z)).sum(-1).mean() / torch.tensor(float(n)).log()))
-        best = 2 + min(range(len(scores)), key=scores.__getitem__)
+        """Keep the n heaviest clusters for which codes are told apart best: least mean entropy of q(c | z), over log n.
+
+        A cluster that no code has for its likeliest goes first: it would add to log n and to no entropy. Of equally good n the largest.
+        """
+        shares = self.shares(z)
+        used = shares.argmax(1).bincount(minlength=self.clusters) > 0
+        order = torch.where(used, shares.mean(0), shares.mean(0) - 1).argsort(descending=True)
+        scores = {}
+        for n in range(2, max(2, int(used.sum())) + 1):
+            self._keep(order[:n])
+            scores[n] = round(float(torch.special.entr(self.shares(z)).sum(-1).mean()) / math.log(n), 6)
+        self._keep(order[: min(scores, key=lambda n: (scores[n], -n))])
+
+    def _keep(self, clusters: torch.Tensor) -> None:
         self.alive.zero_()
-        self.alive[order[:best]] = True
+        self.alive[clusters] = True

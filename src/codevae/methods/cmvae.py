@@ -48,4 +48,4 @@ class CMVAE(MMVAEPlus):
 
     def after(self, model: Any, data: Any) -> None:
         if self.prune:
-            self.prior.prune(model.embed(data).to(self.prior.alive.device))  # type: ignore[operator]
+            self.prior.prune(model.embed(data[data.observed.any(1)]).to(self.prior.alive.device))  # type: ignore[operator]

@@ -75,14 +75,14 @@ class CoDEVAE(Method):
         private_beta: float | None = None,
     ):
         super().__init__()
-        positive("CoDEVAE", beta=beta, omega=0.0 if omega == "auto" else omega, private_beta=private_beta or 0.0)
-        _among("subset_weights", subset_weights, ("auto", *FORMS))
-        _among("draw", draw, ("auto", "uniform", "weighted"))
-        _among("private", private, ("own", "prior", "released"))
+        positive(type(self).__name__, beta=beta, omega=0.0 if omega == "auto" else omega, private_beta=private_beta or 0.0)
+        _among(self, "subset_weights", subset_weights, ("auto", *FORMS))
+        _among(self, "draw", draw, ("auto", "uniform", "weighted"))
+        _among(self, "private", private, ("own", "prior", "released"))
         if isinstance(subsets, bool) or not (subsets in ("all", "auto") or (isinstance(subsets, int) and subsets >= 1)):
-            raise InputError(f"CoDEVAE(subsets): expected 'all', 'auto' or a number of at least 1, got {subsets!r}.")
+            raise InputError(f"{type(self).__name__}(subsets): expected 'all', 'auto' or a number of at least 1, got {subsets!r}.")
         if samples < 1:
-            raise InputError(f"CoDEVAE(samples): expected at least 1, got {samples}.")
+            raise InputError(f"{type(self).__name__}(samples): expected at least 1, got {samples}.")
         self.rho, self.beta, self.omega, self.form, self.learn_weights = rho, beta, omega, subset_weights, learn_weights
         self.weights, self.subsets, self.draw, self.samples = modality_weights, subsets, draw, samples
         self.private, self.private_beta = private, private_beta
@@ -115,7 +115,8 @@ class CoDEVAE(Method):
             ("draw", draw, "uniform", "draw='weighted'"),
         ):
             if value == wrong:
-                raise InputError(f"CoDEVAE({name}={wrong!r}): {modalities} modalities have 2^{modalities} − 1 subsets; use {instead}.")
+                asked = f"{type(self).__name__}({name}={wrong!r})"
+                raise InputError(f"{asked}: {modalities} modalities have 2^{modalities} − 1 subsets; use {instead}.")
 
     def plan(self, batch: Any) -> Plan:
         """Which subsets this step trains, within what each data point has."""
@@ -208,6 +209,6 @@ class CoDEVAE(Method):
             self.levels.copy_(torch.where(total[1] > 0, torch.lerp(self.levels, mean, 0.01), self.levels))
 
 
-def _among(name: str, value: Any, choices: Sequence[str]) -> None:
+def _among(method: Method, name: str, value: Any, choices: Sequence[str]) -> None:
     if value not in choices:
-        raise InputError(f"CoDEVAE({name}): expected one of {', '.join(map(repr, choices))}, got {value!r}.")
+        raise InputError(f"{type(method).__name__}({name}): expected one of {', '.join(map(repr, choices))}, got {value!r}.")

@@ -3,7 +3,8 @@
     ℓ_rs = Σ_m w_m log p(x_m|z_rs, w_m) + β [ log p(z_rs) + log p(w_r) − log 1/|O| Σ_{j∈O} q_j(z_rs) − log q_r(w_r|x_r) ]
 
 with z_rs ~ q_r and w_r ~ q_r(w|x_r); for m ≠ r the private w_m comes from a learned auxiliary prior r_m, so that x_m has to be explained by
-z. At test time, for a modality that is not given, w_m comes from p(w). With r_m ≠ p it is a bound on the model whose w_m ~ r_m.
+z. At test time, for a modality that is not given, w_m comes from p(w). With β = w = 1 and r_m = p it is a bound on log p(x); with r_m ≠ p
+each r has a model of its own (w_r ~ p, w_m ~ r_m for m ≠ r), and L may exceed log p(x).
 """
 
 from collections.abc import Mapping, Sequence

@@ -7,6 +7,8 @@ with a uniform π, without its entropy and with products of experts; the prior e
 published code.
 """
 
+from collections.abc import Mapping, Sequence
+
 import torch
 
 from codevae.axes import Bool, Tensor
@@ -38,6 +40,11 @@ class MoPoE(CoDEVAE):
             rho=0.0, beta=beta, omega=0.0, learn_weights=False, modality_weights=modality_weights, subsets=subsets, samples=samples
         )
         self.consensus = PoE() if consensus is None else consensus
+
+    def build(self, names: Sequence[str], latent_dim: int, private_dims: Mapping[str, int], sizes: Mapping[str, int]) -> "MoPoE":
+        self.shared_only(private_dims)
+        super().build(names, latent_dim, private_dims, sizes)
+        return self
 
     def aggregate(self, experts: Normal | Laplace, mask: Bool[Tensor, "K B M"]) -> Shared:
         q = super().aggregate(experts, mask)

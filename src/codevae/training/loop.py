@@ -231,4 +231,6 @@ class Training:
         if self.best_weights is not None:
             self.model.load_state_dict(self.best_weights)
         self.model.method.after(self.model, self.data)
+        if self.run and self.fabric.is_global_zero:
+            self.run.save_weights(self.model, best=self.best_weights is not None)  # what `after` settled belongs to what `load` reads
         self.model.eval()
