@@ -342,3 +342,11 @@ def test_what_is_settled_after_training_is_saved(tmp_path, validation):
     fit(made, toy(), steps=20, validation=validation, out=tmp_path / "run", progress=False)
     assert int(made.method.prior.alive.sum()) < 6  # pruned, with so little training
     assert torch.equal(load(tmp_path / "run").method.prior.alive, made.method.prior.alive)
+
+
+def test_a_run_without_validation_that_was_stopped_can_be_loaded(tmp_path):
+    fit(model(), toy(), steps=10, validation=0.0, out=tmp_path / "run", progress=False)
+    (tmp_path / "run" / "weights.safetensors").unlink()  # what SIGTERM leaves: the state alone
+    state = load_tensors(tmp_path / "run" / "state.safetensors")
+    loaded = load(tmp_path / "run").state_dict()
+    assert all(torch.equal(tensor, state[f"model/{name}"]) for name, tensor in loaded.items())

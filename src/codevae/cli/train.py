@@ -55,7 +55,7 @@ def options(
 def train(words: Sequence[str]) -> int:
     """tables → a trained model in a run folder"""
     made = parse.parser(
-        "train", "Train a model on tables, and write a run folder. " + "A table is a modality; --config takes the options as YAML."
+        "train", "Train a model on tables, and write a run folder. A table is a modality; --config takes the options as YAML."
     )
     made.add_argument("--config", action="config", help="a YAML file with any of these options")
     made.add_argument("tables", nargs="*", help=f"files, name=file, or {BUNDLED}")
@@ -78,7 +78,7 @@ def train(words: Sequence[str]) -> int:
     batch, test = _divide(source, **parts_of)
     model = MultimodalVAE(_modalities(source, asked), asked.latent_dim, made.instantiate(asked).method, seed=asked.seed)
     _say(source, batch, test, model, asked.validation)
-    about = {"tables": list(asked.tables), "id": asked.id, "labels": _listed(asked.labels), **parts_of}
+    about = {"tables": list(asked.tables), **parts_of}
     chosen = {name: asked[name] for name in inspect.signature(fit).parameters if name in asked}
     schema = None if source.schema is None else source.schema.to_json()
     history = fit(model, batch, **{**chosen, "about": about, "schema": schema})

@@ -153,6 +153,13 @@ def positive(method: str, **arguments: Any) -> None:
             raise InputError(f"{method}({name}): expected a number of at least 0, got {value!r}.")
 
 
+def counted(method: Method, **arguments: Any) -> None:
+    """Refuse a setting that must be a whole number of at least 1."""
+    for name, value in arguments.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise InputError(f"{type(method).__name__}({name}): expected at least 1, got {value!r}.")
+
+
 def resolve_weights(weights: Any, names: Sequence[str], sizes: Mapping[str, int]) -> dict[str, float]:
     """w_m as a dict: "by_size" (the largest modality's size over this one's), "by_root_size" (its square root), one number for
     all, or given by name."""

@@ -22,7 +22,7 @@ from codevae.axes import Float, Tensor
 from codevae.consensus import CoDE
 from codevae.distributions import kl
 from codevae.errors import InputError
-from codevae.methods.base import Bound, Experts, Method, positive
+from codevae.methods.base import Bound, Experts, Method, counted, positive
 from codevae.subset_weights import FORMS, SubsetWeights
 from codevae.subsets import Plan
 
@@ -81,8 +81,7 @@ class CoDEVAE(Method):
         _among(self, "private", private, ("own", "prior", "released"))
         if isinstance(subsets, bool) or not (subsets in ("all", "auto") or (isinstance(subsets, int) and subsets >= 1)):
             raise InputError(f"{type(self).__name__}(subsets): expected 'all', 'auto' or a number of at least 1, got {subsets!r}.")
-        if samples < 1:
-            raise InputError(f"{type(self).__name__}(samples): expected at least 1, got {samples}.")
+        counted(self, samples=samples)
         self.rho, self.beta, self.omega, self.form, self.learn_weights = rho, beta, omega, subset_weights, learn_weights
         self.weights, self.subsets, self.draw, self.samples = modality_weights, subsets, draw, samples
         self.private, self.private_beta = private, private_beta

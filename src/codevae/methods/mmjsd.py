@@ -19,7 +19,7 @@ from codevae.axes import Bool, Float, Tensor
 from codevae.consensus import PoE
 from codevae.distributions import Laplace, Latent, Mixture, Normal, Shared, kl
 from codevae.errors import InputError
-from codevae.methods.base import Bound, Method, positive
+from codevae.methods.base import Bound, Method, counted, positive
 from codevae.subsets import Plan
 
 
@@ -44,8 +44,7 @@ class MMJSD(Method):
         positive("MMJSD", beta=beta)
         if subset_posterior not in ("mixture", "geometric"):
             raise InputError(f"MMJSD(subset_posterior): expected 'mixture' or 'geometric', got {subset_posterior!r}.")
-        if samples < 1:
-            raise InputError(f"MMJSD(samples): expected at least 1, got {samples}.")
+        counted(self, samples=samples)
         self.beta, self.weights, self.subset_posterior, self.samples = beta, modality_weights, subset_posterior, samples
 
     def build(self, names: Sequence[str], latent_dim: int, private_dims: Mapping[str, int], sizes: Mapping[str, int]) -> "MMJSD":

@@ -22,7 +22,7 @@ from codevae import subsets
 from codevae.axes import Bool, Float, Tensor
 from codevae.distributions import Laplace, Latent, Mixture, Normal, Shared, log_mean_exp
 from codevae.errors import InputError
-from codevae.methods.base import Bound, Experts, Method, positive
+from codevae.methods.base import Bound, Experts, Method, counted, positive
 from codevae.methods.mmjsd import with_prior
 from codevae.priors import LaplacePrior, Prior
 from codevae.subsets import Plan
@@ -47,8 +47,7 @@ class MMVAE(Method):
     ):
         super().__init__()
         positive(type(self).__name__, beta=beta)
-        if samples < 1:
-            raise InputError(f"{type(self).__name__}(samples): expected at least 1, got {samples}.")
+        counted(self, samples=samples)
         if estimator not in ("dreg", "iwae", "elbo"):
             raise InputError(f"{type(self).__name__}(estimator): expected 'dreg', 'iwae' or 'elbo', got {estimator!r}.")
         self.beta, self.weights, self.samples, self.estimator = beta, modality_weights, samples, estimator

@@ -16,8 +16,7 @@ import torch
 from codevae import subsets
 from codevae.consensus import CoDE, PoE
 from codevae.distributions import kl
-from codevae.errors import InputError
-from codevae.methods.base import Bound, Method, positive
+from codevae.methods.base import Bound, Method, counted, positive
 from codevae.subsets import Plan
 
 
@@ -42,8 +41,7 @@ class MVAE(Method):
     ):
         super().__init__()
         positive("MVAE", beta=beta, random_subsets=random_subsets)
-        if samples < 1:
-            raise InputError(f"MVAE(samples): expected at least 1, got {samples}.")
+        counted(self, samples=samples)
         self.beta, self.weights, self.random_subsets, self.samples = beta, modality_weights, random_subsets, samples
         self.consensus: CoDE = PoE(prior_expert=True) if consensus is None else consensus
 

@@ -13,7 +13,7 @@ import torch
 from codevae.consensus import CoDE, PoE
 from codevae.distributions import Normal, kl
 from codevae.errors import InputError
-from codevae.methods.base import Bound, Method, positive
+from codevae.methods.base import Bound, Method, counted, positive
 from codevae.subsets import Plan
 
 
@@ -40,8 +40,7 @@ class MVTCAE(Method):
         positive("MVTCAE", alpha=alpha, beta=beta)
         if alpha > 1:
             raise InputError(f"MVTCAE(alpha): expected a number from 0 to 1, got {alpha}.")
-        if samples < 1:
-            raise InputError(f"MVTCAE(samples): expected at least 1, got {samples}.")
+        counted(self, samples=samples)
         self.alpha, self.beta, self.weights, self.samples = alpha, beta, modality_weights, samples
         self.consensus: CoDE = PoE() if consensus is None else consensus
 

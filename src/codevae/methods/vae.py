@@ -11,7 +11,7 @@ import torch
 from codevae.consensus import PoE
 from codevae.distributions import kl
 from codevae.errors import InputError, listed
-from codevae.methods.base import Bound, Method, positive
+from codevae.methods.base import Bound, Method, counted, positive
 from codevae.subset_weights import Table
 from codevae.subsets import all_subsets
 
@@ -28,8 +28,7 @@ class VAE(Method):
     def __init__(self, beta: float = 1.0, weight: float = 1.0, samples: int = 1):
         super().__init__()
         positive("VAE", beta=beta, weight=weight)
-        if samples < 1:
-            raise InputError(f"VAE(samples): expected at least 1, got {samples}.")
+        counted(self, samples=samples)
         self.beta, self.weight, self.samples = beta, weight, samples
         self.consensus = PoE()
 

@@ -59,6 +59,6 @@ class Guard:
             term = f"log p(x|z) of {self.names[column]!r}" if column < len(self.names) else "the KL divergence"
             where = f"{term}, from the subset {subset!r},"
         return (
-            f"step {when}: {where} is not finite. The last good weights were kept. A smaller learning_rate, another likelihood "
-            "(StudentT for outliers), or standardise=True usually mends it."
+            f"step {when}: {where} is not finite. A smaller learning_rate, another likelihood (StudentT for outliers), or "
+            "standardise=True usually mends it."
         )

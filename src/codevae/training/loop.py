@@ -129,12 +129,14 @@ class Training:
 
     def _look(self, guard: Guard, always: bool) -> None:
         wrong = guard.look(self.step, always)
-        if wrong:
-            if self.run:
-                self._write_history()
-            elif self.best_weights is not None:
-                self.model.load_state_dict(self.best_weights)
-            raise Diverged(wrong)
+        if not wrong:
+            return
+        self._write_history()
+        if self.best_weights is not None:
+            self.model.load_state_dict(self.best_weights)
+            raise Diverged(f"{wrong} The weights of step {self.best_step}, the best so far, were kept.")
+        kept = self.run is not None and self.run.state_file.is_file()
+        raise Diverged(f"{wrong} {'Those of the last saved state were kept.' if kept else 'No weights had been kept by then.'}")
 
     @torch.no_grad()
     def _add(self, bound: Bound) -> None:

@@ -121,12 +121,12 @@ class Run:
         save_tensors(self.best_file if best else self.weights_file, model.state_dict())
 
     def load_weights(self, model: MultimodalVAE) -> None:
-        """The best weights where there was validation, else the last ones."""
+        """The best weights where there was validation, else the last ones; of a run that was stopped, those of its state."""
         file = next((file for file in (self.best_file, self.weights_file) if file.is_file()), None)
         if file is None and self.state_file.is_file():
-            raise InputError(
-                f"{self.path}: the training was stopped before it wrote weights; `codevae resume {self.path}` goes on with it."
-            )
+            tensors = load_tensors(self.state_file)
+            put_weights(model, {name[6:]: tensor for name, tensor in tensors.items() if name.startswith("model/")}, self.state_file)
+            return
         if file is None:
             raise InputError(
                 f"{self.path}: half a run folder, there is a config but no weights; `codevae resume {self.path}` goes on, or train anew."
